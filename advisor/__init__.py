@@ -1,0 +1,1 @@
+"""Evidence in, findings out. Pure."""

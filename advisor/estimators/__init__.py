@@ -1,0 +1,1 @@
+"""One physical question, one file; pure functions with ranges."""

@@ -1,0 +1,1 @@
+"""What runs on a GPU host: sources, fold, sinks. Two dependencies."""

@@ -1,0 +1,1 @@
+"""Where samples go; only here does the agent know the store."""

@@ -1,0 +1,1 @@
+"""FastAPI: REST, pages, jobs, mail."""

@@ -1,0 +1,1 @@
+"""What tables, REST and pages show: rows with the contract's field names."""

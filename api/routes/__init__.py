@@ -1,0 +1,1 @@
+"""One REST resource, one file."""

@@ -1,0 +1,1 @@
+"""Facts that ship: GPU specs, prices, grid carbon, LLM architectures, and their typed loaders."""

@@ -1,0 +1,1 @@
+"""Words, units and facts every other part shares. Standard library only."""

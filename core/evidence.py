@@ -1,0 +1,175 @@
+"""What a rule may see: hours, identities, prices and the site's settings. Built by the store, read by the advisor."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from core.activity import Activity
+from core.histogram import Histogram
+from core.hours import EngineHour, GpuHour
+from core.readings import EngineIdentity, GpuIdentity
+from core.units import HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time, start inclusive, end exclusive, UTC epoch milliseconds."""
+
+    from_ms: int
+    to_ms: int
+
+    @property
+    def hours(self) -> float:
+        """Length in hours."""
+        return (self.to_ms - self.from_ms) / HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Price of one GPU-hour in force: the user's row or the catalogue's median.
+
+    Attributes:
+        usd_per_gpu_hour: dollars.
+        basis: for people: ``your price of 2026-09-01`` or ``catalogue: median on-demand of 9 providers, 2026-11-09``.
+        billing: ``on_demand``, ``reserved``, ``spot``, ``owned``.
+        gpus_per_unit: GPUs that can only be released together (a node of 8); 1 when each can.
+        as_of: ISO date of the price.
+        from_user: the user gave it (else the catalogue did).
+    """
+
+    usd_per_gpu_hour: Decimal
+    basis: str
+    billing: str
+    gpus_per_unit: int
+    as_of: str
+    from_user: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The site's settings that advice and ledger need (``core.settings`` by the same names)."""
+
+    tariff_usd_per_kwh: float | None
+    pue: float
+    host_share_ratio: float
+    carbon_g_per_kwh: float | None
+    pays_for_power: bool
+    billing: str
+    own_capex_usd: float | None = None
+    own_gpu_count: int = 8
+    own_life_years: float = 4.0
+    own_residual_ratio: float = 0.15
+    own_cost_of_capital_ratio: float = 0.08
+    own_maintenance_ratio: float = 0.05
+    own_staff_usd_per_year: float = 18_000.0
+    own_idle_kw: float = 2.2
+    own_active_kw: float = 6.2
+
+
+@dataclass(frozen=True, slots=True)
+class GpuEvidence:
+    """One GPU over the window.
+
+    Attributes:
+        identity: as the driver names it. gpu_key: row of the GPU catalogue; None when the name resolves to none.
+        hours: its hours in the window, by time; missing hours are gaps.
+        first_sample_ms, last_sample_ms: of all its data, not only the window's.
+        price: in force at the window's end; None: unpriced.
+        bare_idle_w: learned power while no process holds it (p1 of empty time); None when never seen empty.
+        host_gpu_count: GPUs known on its host.
+    """
+
+    identity: GpuIdentity
+    gpu_key: str | None
+    hours: tuple[GpuHour, ...]
+    first_sample_ms: int
+    last_sample_ms: int
+    price: Price | None
+    bare_idle_w: float | None
+    host_gpu_count: int
+
+    @property
+    def gpu_uuid(self) -> str:
+        """UUID."""
+        return self.identity.gpu_uuid
+
+    @property
+    def covered_h(self) -> float:
+        """Hours for which samples vouch."""
+        return sum(hour.covered_s for hour in self.hours) / 3600
+
+    def hours_of(self, *activities: Activity) -> float:
+        """Hours spent in any of ``activities``."""
+        return sum(hour.seconds.get(a, 0.0) for hour in self.hours for a in activities) / 3600
+
+    @property
+    def active_h(self) -> float:
+        """Hours with work."""
+        return sum(hour.active_s for hour in self.hours) / 3600
+
+    @property
+    def energy_j(self) -> float | None:
+        """Known energy; None when none is known."""
+        known = [hour.energy_j for hour in self.hours if hour.energy_j is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEvidence:
+    """One LLM engine over the window.
+
+    Attributes:
+        identity: name, kind, model, published settings.
+        gpu_uuids: GPUs it runs on; empty when that could not be told. join: how it was told: ``process``,
+            ``host`` (only engine and GPUs of that host) or ``unknown``.
+        hours: its hours in the window, by time.
+    """
+
+    identity: EngineIdentity
+    gpu_uuids: tuple[str, ...]
+    join: str
+    hours: tuple[EngineHour, ...]
+
+    @property
+    def covered_s(self) -> float:
+        """Seconds seen."""
+        return sum(hour.covered_s for hour in self.hours)
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds with requests running."""
+        return sum(hour.busy_s for hour in self.hours)
+
+    @property
+    def running(self) -> Histogram:
+        """Batch size over busy time."""
+        return Histogram.merged(hour.running for hour in self.hours)
+
+    @property
+    def waiting(self) -> Histogram:
+        """Waiting requests over busy time."""
+        return Histogram.merged(hour.waiting for hour in self.hours)
+
+    @property
+    def kv_used(self) -> Histogram:
+        """KV-cache use over busy time."""
+        return Histogram.merged(hour.kv_used for hour in self.hours)
+
+    def total(self, name: str) -> float | None:
+        """Sum of an hour field such as ``generated_tokens``; None when no hour knows it."""
+        known = [value for hour in self.hours if (value := getattr(hour, name)) is not None]
+        return float(sum(known)) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The fleet over one window: all a run of the rules may see."""
+
+    now_ms: int
+    window: Window
+    gpus: tuple[GpuEvidence, ...]
+    engines: tuple[EngineEvidence, ...]
+    site: Site
+
+    def gpu(self, gpu_uuid: str) -> GpuEvidence | None:
+        """The GPU of that UUID, when it has evidence in the window."""
+        return next((gpu for gpu in self.gpus if gpu.gpu_uuid == gpu_uuid), None)

@@ -1,0 +1,78 @@
+"""What fold makes and stores: readings of an interval folded into one row per GPU or engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from core.activity import Activity
+from core.readings import WorkloadKey
+
+SAMPLE_MS: Final = 10_000
+"""Length of a live sample's interval. Intervals are aligned to the epoch."""
+
+
+class EnergyMethod(StrEnum):
+    """Where a sample's joules come from."""
+
+    COUNTER = "counter"
+    INTEGRATED = "integrated"
+    MIXED = "mixed"
+    """Only for folded spans (hours, groups): parts of either kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSample:
+    """One GPU over one interval.
+
+    Attributes:
+        gpu_uuid: whose.
+        ts_ms: start of the interval, a multiple of ``span_ms``.
+        span_ms: length of the interval.
+        covered_ms: time for which readings vouch; ``covered_ms / span_ms`` is the coverage.
+        values: by metric name (``core.metrics.GPU_COLUMNS``); an absent key is unknown.
+        energy_method: how ``energy_j`` was had; None when it is unknown.
+        activity: what the GPU was doing, by ``core.activity.classify``.
+    """
+
+    gpu_uuid: str
+    ts_ms: int
+    span_ms: int
+    covered_ms: int
+    values: Mapping[str, float]
+    energy_method: EnergyMethod | None
+    activity: Activity
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSample:
+    """One workload on one GPU over one interval (its processes together)."""
+
+    gpu_uuid: str
+    ts_ms: int
+    span_ms: int
+    workload: WorkloadKey
+    memory_used_bytes: float | None
+    busy_ratio: float | None
+    process_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSample:
+    """One engine over one interval.
+
+    Attributes:
+        engine: whose (``EngineIdentity.engine``).
+        ts_ms, span_ms, covered_ms: as in ``GpuSample``.
+        busy_ms: time with ``running_requests > 0`` at either end of a reading pair, or tokens generated between them.
+        busy_running_requests: mean of running over ``busy_ms``; None when never busy.
+        values: by metric name (``core.metrics.ENGINE_COLUMNS``).
+    """
+
+    engine: str
+    ts_ms: int
+    span_ms: int
+    covered_ms: int
+    busy_ms: int
+    busy_running_requests: float | None
+    values: Mapping[str, float]

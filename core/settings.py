@@ -1,0 +1,210 @@
+"""Settings: flag > environment ``GPUWISE_…`` > ``gpuwise.toml`` > default. Standard library, because the agent reads them too.
+
+Files: ``/etc/gpuwise/gpuwise.toml``, then ``$XDG_CONFIG_HOME/gpuwise/gpuwise.toml`` (the later one wins key by key);
+``GPUWISE_CONFIG`` names another one instead. A bad value or an unknown key fails at start and names its key and place.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+from core.errors import SettingsError
+
+ETC: Final = Path("/etc/gpuwise/gpuwise.toml")
+
+
+class Secret(str):
+    """Text that does not print itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Hide the value in logs and tracebacks."""
+        return "Secret('…')" if self else "Secret('')"
+
+
+def state_home() -> Path:
+    """Folder for databases: ``$XDG_STATE_HOME/gpuwise`` or ``~/.local/state/gpuwise``."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "gpuwise"
+
+
+def _default_database_url() -> str:
+    return f"sqlite:///{state_home() / 'gpuwise.db'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a user can set. Names carry their units; None is "not given", never 0.
+
+    Attributes:
+        database_url: ``sqlite:///path`` or ``postgresql://user@host/db``.
+        host, port: address of the web server.
+        simulated: the database holds a simulated fleet; every page says so.
+        hostname: name of this host in the store; default: the system's.
+        raw_days: raw samples kept, days. hour_days: hours kept, days.
+        tariff_usd_per_kwh: electricity price; None: energy has no cost.
+        pue: power usage effectiveness of the site (cost-model 2: 1.1–1.6).
+        host_share_ratio: the rest of the node's power on top of GPU draw (cost-model 2: 0.25–0.35).
+        grid_code: row of the grid-carbon table: country (``DEU``), state (``US-VA``), region; default the world's.
+        carbon_g_per_kwh: the user's own figure; wins over ``grid_code``.
+        pays_for_power: the site pays its power apart from the GPU price (owned or colocated), so energy is added to cost.
+        billing: how GPUs are paid: ``on_demand``, ``reserved``, ``owned``; decides whether releasing saves cash.
+        own_capex_usd … own_life_years: rent-or-buy inputs of the site (cost-model 2); None: not evaluated.
+        base_url: address of the web pages as people reach them, for links in mail.
+        smtp_*: outgoing mail; no recipients means dry run.
+        report_recipients: addresses of the weekly report.
+        report_weekday, report_hour_utc: when the weekly report goes out (0 = Monday).
+    """
+
+    database_url: str = field(default_factory=_default_database_url)
+    host: str = "127.0.0.1"
+    port: int = 8787
+    simulated: bool = False
+    hostname: str | None = None
+    raw_days: int = 14
+    hour_days: int = 1095
+    tariff_usd_per_kwh: float | None = None
+    pue: float = 1.3
+    host_share_ratio: float = 0.3
+    grid_code: str = "WLD"
+    carbon_g_per_kwh: float | None = None
+    pays_for_power: bool = False
+    billing: str = "on_demand"
+    own_capex_usd: float | None = None
+    own_gpu_count: int = 8
+    own_life_years: float = 4.0
+    own_residual_ratio: float = 0.15
+    own_cost_of_capital_ratio: float = 0.08
+    own_maintenance_ratio: float = 0.05
+    own_staff_usd_per_year: float = 18_000.0
+    own_idle_kw: float = 2.2
+    own_active_kw: float = 6.2
+    base_url: str = "http://127.0.0.1:8787"
+    smtp_host: str | None = None
+    smtp_port: int = 587
+    smtp_user: str | None = None
+    smtp_password: Secret = field(default_factory=Secret)
+    smtp_starttls: bool = True
+    smtp_from: str = "gpuwise@localhost"
+    report_recipients: tuple[str, ...] = ()
+    report_weekday: int = 0
+    report_hour_utc: int = 7
+
+    def __post_init__(self) -> None:
+        """Bounds that no source may break."""
+        _within("port", self.port, 0, 65_535)
+        _within("raw_days", self.raw_days, 1, 3_650)
+        _within("hour_days", self.hour_days, 1, 36_500)
+        _within("pue", self.pue, 1.0, 3.0)
+        _within("host_share_ratio", self.host_share_ratio, 0.0, 2.0)
+        _within("report_weekday", self.report_weekday, 0, 6)
+        _within("report_hour_utc", self.report_hour_utc, 0, 23)
+        if self.tariff_usd_per_kwh is not None:
+            _within("tariff_usd_per_kwh", self.tariff_usd_per_kwh, 0.0, 10.0)
+        if self.billing not in {"on_demand", "reserved", "owned"}:
+            raise SettingsError(f"setting billing is {self.billing!r}: use on_demand, reserved or owned")
+        if not self.database_url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+            raise SettingsError(
+                f"setting database_url is {self.database_url.split('@')[-1]!r}: use sqlite:///PATH or postgresql://USER@HOST/DB"
+            )
+
+
+def _within(key: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise SettingsError(f"setting {key} is {value}: give a value from {low} to {high}")
+
+
+def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings from flags, environment and files.
+
+    Args:
+        flags: values by setting name; None values are "not given".
+        environ: environment; default the process's.
+
+    Raises:
+        SettingsError: unknown key or bad value; names key and place.
+    """
+    env = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    for path in _files(env):
+        for key, raw in _read_toml(path).items():
+            values[key] = _convert(key, raw, str(path))
+    known = {f.name for f in fields(Settings)}
+    for name, raw in env.items():
+        key = name.removeprefix("GPUWISE_").lower()
+        if name.startswith("GPUWISE_") and key in known:
+            values[key] = _convert(key, raw, f"environment {name}")
+    for key, flag in (flags or {}).items():
+        if flag is not None:
+            values[key] = _convert(key, flag, f"flag --{key.replace('_', '-')}")
+    return Settings(**values)
+
+
+def _files(env: Mapping[str, str]) -> list[Path]:
+    named = env.get("GPUWISE_CONFIG")
+    if named:
+        path = Path(named)
+        if not path.is_file():
+            raise SettingsError(f"GPUWISE_CONFIG names {named}, which is not a file: correct it or unset it")
+        return [path]
+    config_home = Path(env["XDG_CONFIG_HOME"]) if env.get("XDG_CONFIG_HOME") else Path.home() / ".config"
+    return [path for path in (ETC, config_home / "gpuwise" / "gpuwise.toml") if path.is_file()]
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML ({error}): correct that line") from error
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read ({error.strerror}): correct its permissions") from error
+
+
+_HINTS: Final = get_type_hints(Settings)
+
+
+def _convert(key: str, raw: object, place: str) -> object:
+    hint = _HINTS.get(key)
+    if hint is None:
+        raise SettingsError(f"{place}: unknown setting {key!r}: see docs/settings.md for the names")
+    text = str(hint)
+    try:
+        if hint is bool:
+            return _as_bool(raw)
+        if hint == tuple[str, ...]:
+            return _as_list(raw)
+        if hint is Secret:
+            return Secret(str(raw))
+        if hint is int:
+            return _as_int(raw)
+        if "float" in text:
+            return float(str(raw))
+    except ValueError as error:
+        raise SettingsError(f"{place}: setting {key} is {raw!r}: {error}") from error
+    return str(raw)
+
+
+def _as_bool(raw: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    word = str(raw).strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off", ""}:
+        return False
+    raise ValueError("use true or false")
+
+
+def _as_int(raw: object) -> int:
+    if isinstance(raw, bool):
+        raise ValueError("use a whole number")  # noqa: TRY004 - one kind of error for one kind of mistake
+    return int(str(raw))
+
+
+def _as_list(raw: object) -> tuple[str, ...]:
+    parts = raw if isinstance(raw, list | tuple) else str(raw).split(",")
+    return tuple(str(part).strip() for part in parts if str(part).strip())

@@ -1,0 +1,1 @@
+"""The command line: starts the parts and keeps them running."""

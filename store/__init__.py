@@ -1,0 +1,1 @@
+"""All the SQL: models, ingest, roll-ups, retention, queries."""

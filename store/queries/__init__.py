@@ -1,0 +1,1 @@
+"""Reads and writes by topic; frozen dataclasses in and out."""
