@@ -4,6 +4,8 @@ Source of all of them: cost-model section 2, whose worked example is the unit te
 hours and ratios: callers turn results into money where they print them.
 """
 
+from math import pow as power
+
 from core.units import HOURS_PER_YEAR
 
 
@@ -16,14 +18,14 @@ def capital_recovery_factor(cost_of_capital_ratio: float, life_years: float) -> 
         raise ValueError(f"life must be longer than 0 years, not {life_years}")
     if cost_of_capital_ratio == 0:
         return 1 / life_years
-    return cost_of_capital_ratio / (1 - (1 + cost_of_capital_ratio) ** -life_years)
+    return cost_of_capital_ratio / (1 - power(1 + cost_of_capital_ratio, -life_years))
 
 
 def capex_per_year_usd(
     capex_usd: float, residual_usd: float, cost_of_capital_ratio: float, life_years: float
 ) -> float:
     """Dollars a year that pay back the machine less its resale: (K − R/(1+r)^T) · CRF."""
-    discounted = residual_usd / (1 + cost_of_capital_ratio) ** life_years
+    discounted = residual_usd / power(1 + cost_of_capital_ratio, life_years)
     return (capex_usd - discounted) * capital_recovery_factor(cost_of_capital_ratio, life_years)
 
 
