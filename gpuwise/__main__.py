@@ -1,0 +1,55 @@
+"""Entry point: ``gpuwise COMMAND``. The agent starts without loading the server's libraries."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from core.errors import GpuwiseError, UsageError
+
+FAILED = 1
+USAGE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Exit codes: 0 done, 1 failed, 2 usage. Errors are one sentence on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _agent(words[1:]) if words[:1] == ["agent"] else _server(words)
+    except UsageError as error:
+        return _say(error, USAGE)
+    except GpuwiseError as error:
+        return _say(error, FAILED)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) went away: not an error, and nothing may be printed about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _agent(words: list[str]) -> int:
+    from agent.cli import main as agent_main
+
+    return agent_main(words)
+
+
+def _server(words: list[str]) -> int:
+    try:
+        from gpuwise.commands.cli import run
+    except ModuleNotFoundError as error:
+        if error.name in {"gpuwise", "gpuwise.commands", "gpuwise.commands.cli"}:
+            raise
+        raise GpuwiseError(
+            f"this command needs the server part ({error.name} is not installed): pip install 'gpuwise[server]'; "
+            "'gpuwise agent' runs without it"
+        ) from error
+    return run(words)
+
+
+def _say(error: GpuwiseError, code: int) -> int:
+    print(f"gpuwise: {error}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One command, one file; ``cli`` puts them together."""
