@@ -151,7 +151,7 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """Same rule, subject and cause: the same finding, however often it is found."""
-        text = "\x1f".join((self.rule_id, self.subject.kind, self.subject.id, self.cause))
+        text = f"{self.rule_id}\x1f{self.subject.kind}\x1f{self.subject.id}\x1f{self.cause}"
         return sha256(text.encode()).hexdigest()[:16]
 
 

@@ -19,7 +19,9 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback below it when there is one."""
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        line = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')} {record.levelname} {record.getMessage()}{fields}"
+        line = (
+            f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')} {record.levelname} {record.getMessage()}{fields}"
+        )
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

@@ -53,7 +53,9 @@ def run(settings: Settings) -> int:
     engine = make_engine(settings.database_url)
     with jobs_lock(engine) as held:
         if not held:
-            raise GpuwiseError("another gpuwise jobs process works on this database: stop it, or let it do the work")
+            raise GpuwiseError(
+                "another gpuwise jobs process works on this database: stop it, or let it do the work"
+            )
         for job in AT_START:
             run_job(job, engine, settings, now_ms())
         _schedule(engine, settings).start()

@@ -77,11 +77,15 @@ class _Child:
         self.wait_s = FIRST_WAIT_S if steady else min(self.wait_s * 2, LONGEST_WAIT_S)
         self.due_s = now_s + self.wait_s
         self.process = None
-        log.warning("part ended, starting again", extra={"part": self.name, "exit_code": code, "wait_s": self.wait_s})
+        log.warning(
+            "part ended, starting again", extra={"part": self.name, "exit_code": code, "wait_s": self.wait_s}
+        )
 
 
 def _enter(part: Part, settings: Settings) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends the parts in order
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the parent ends the parts in order
     try:
         code = part(settings)
     except GpuwiseError as error:
@@ -102,7 +106,9 @@ def check_port(settings: Settings) -> None:
                 raise GpuwiseError(
                     f"{settings.host}:{settings.port} is in use: stop what listens there, or give --port"
                 ) from error
-            raise GpuwiseError(f"cannot listen on {settings.host}:{settings.port} ({error.strerror})") from error
+            raise GpuwiseError(
+                f"cannot listen on {settings.host}:{settings.port} ({error.strerror})"
+            ) from error
 
 
 def run(settings: Settings, *, feed: Part | None = agent_part, before_jobs: Part | None = None) -> int:

@@ -21,4 +21,6 @@ def run(engine: Engine, settings: Settings, now_ms: int) -> str:
         return f"{len(view.recommendations)} recommendations, {len(view.not_evaluated)} not evaluated"
 
 
-ADVICE: Final = Job("advice", "Run the rules and record what they find.", lambda _settings: {"minute": "7"}, run)
+ADVICE: Final = Job(
+    "advice", "Run the rules and record what they find.", lambda _settings: {"minute": "7"}, run
+)

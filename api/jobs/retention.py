@@ -16,5 +16,8 @@ def run(engine: Engine, settings: Settings, now_ms: int) -> str:
 
 
 RETENTION: Final = Job(
-    "retention", "Drop samples and hours past their age.", lambda _settings: {"hour": "3", "minute": "17"}, run
+    "retention",
+    "Drop samples and hours past their age.",
+    lambda _settings: {"hour": "3", "minute": "17"},
+    run,
 )

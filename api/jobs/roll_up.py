@@ -12,7 +12,11 @@ from store.rollup import roll_up
 def run(engine: Engine, _settings: Settings, now_ms: int) -> str:
     """Recompute every hour that samples touched since the last run."""
     result = roll_up(engine, now_ms=now_ms)
-    return f"{result.gpu_hours} GPU hours, {result.engine_hours} engine hours, {result.usage_hours} usage hours"
+    return (
+        f"{result.gpu_hours} GPU hours, {result.engine_hours} engine hours, {result.usage_hours} usage hours"
+    )
 
 
-ROLL_UP: Final = Job("roll-up", "Fold new and late samples into hours.", lambda _settings: {"minute": "*"}, run)
+ROLL_UP: Final = Job(
+    "roll-up", "Fold new and late samples into hours.", lambda _settings: {"minute": "*"}, run
+)

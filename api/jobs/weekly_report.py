@@ -20,7 +20,11 @@ def run(engine: Engine, settings: Settings, now_ms: int) -> str:
 
 
 def _cron(settings: Settings) -> dict[str, str]:
-    return {"day_of_week": WEEKDAYS[settings.report_weekday], "hour": str(settings.report_hour_utc), "minute": "0"}
+    return {
+        "day_of_week": WEEKDAYS[settings.report_weekday],
+        "hour": str(settings.report_hour_utc),
+        "minute": "0",
+    }
 
 
 WEEKLY_REPORT: Final = Job("weekly-report", "Mail the weekly report.", _cron, run)

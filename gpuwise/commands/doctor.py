@@ -65,7 +65,11 @@ def _driver(_settings: Settings) -> tuple[str, str]:
     from agent.nvml import driver_present
 
     reason = driver_present()
-    return ("ok", "NVIDIA driver found") if reason is None else ("note", f"{reason}: no live GPUs here, imports and the demo work")
+    return (
+        ("ok", "NVIDIA driver found")
+        if reason is None
+        else ("note", f"{reason}: no live GPUs here, imports and the demo work")
+    )
 
 
 def _database(settings: Settings) -> tuple[str, str]:
@@ -90,7 +94,9 @@ def _data(settings: Settings) -> tuple[str, str]:
     if window is None:
         return "note", "no data yet: run gpuwise up, or gpuwise import"
     age_min = (now_ms() - window.to_ms) / MINUTE_MS
-    return ("ok" if age_min < 5 else "note"), f"{window.hours:,.1f} hours of data, newest {age_min:,.0f} min ago"
+    return (
+        "ok" if age_min < 5 else "note"
+    ), f"{window.hours:,.1f} hours of data, newest {age_min:,.0f} min ago"
 
 
 def _prices(settings: Settings) -> tuple[str, str]:
@@ -103,7 +109,10 @@ def _prices(settings: Settings) -> tuple[str, str]:
             count = len(prices.listing(session))
         if count:
             return "ok", f"{count} price rows of yours"
-    return "note", "no prices of yours: the catalogue's median on-demand price is used and named (POST /api/v1/prices)"
+    return (
+        "note",
+        "no prices of yours: the catalogue's median on-demand price is used and named (POST /api/v1/prices)",
+    )
 
 
 def _energy(settings: Settings) -> tuple[str, str]:

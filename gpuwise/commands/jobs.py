@@ -8,7 +8,12 @@ from core.settings import load
 
 @click.command()
 @click.option("--database-url", help="sqlite:///PATH or postgresql://USER@HOST/DB.")
-@click.option("--once", "job_name", metavar="JOB", help="Run one job now and end: roll-up, advice, retention, weekly-report.")
+@click.option(
+    "--once",
+    "job_name",
+    metavar="JOB",
+    help="Run one job now and end: roll-up, advice, retention, weekly-report.",
+)
 def jobs(database_url: str | None, job_name: str | None) -> int:
     """Run the scheduled work: roll-up, advice, retention, weekly report."""
     from gpuwise import scheduler

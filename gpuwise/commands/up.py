@@ -9,12 +9,16 @@ from core.settings import load
 
 
 @click.command()
-@click.option("--demo", "demo_wanted", is_flag=True, help="Start the simulated demo fleet, in a database of its own.")
+@click.option(
+    "--demo", "demo_wanted", is_flag=True, help="Start the simulated demo fleet, in a database of its own."
+)
 @click.option("--database-url", help="sqlite:///PATH or postgresql://USER@HOST/DB.")
 @click.option("--host", help="Address to listen on [127.0.0.1].")
 @click.option("--port", type=int, help="Port to listen on [8787].")
 @click.pass_context
-def up(ctx: click.Context, demo_wanted: bool, database_url: str | None, host: str | None, port: int | None) -> int:
+def up(
+    ctx: click.Context, demo_wanted: bool, database_url: str | None, host: str | None, port: int | None
+) -> int:
     """Start agent, jobs and web on this machine.
 
     Live GPUs where the NVIDIA driver is found; where it is not, it says so and starts the simulated demo fleet.
@@ -39,4 +43,8 @@ def up(ctx: click.Context, demo_wanted: bool, database_url: str | None, host: st
 
 
 def _shown(url: str) -> str:
-    return str(Path(url.removeprefix("sqlite:///"))) if url.startswith("sqlite:///") else url.split("@")[-1]
+    return (
+        str(Path(url.removeprefix("sqlite:///")))
+        if url.startswith("sqlite:///")
+        else url.rsplit("@", maxsplit=1)[-1]
+    )
