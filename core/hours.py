@@ -116,7 +116,9 @@ class UsageHour:
     """One workload on one GPU in one hour; ``workload`` None is what nobody held (idle, on the GPU's own line).
 
     Attributes:
-        allocated_s, active_s, effective_s: GPU-seconds; shared GPUs are split by ``share_method``.
+        allocated_s, active_s, effective_s: GPU-seconds; shared GPUs are split by ``share_method``. In the row
+            without workload ``allocated_s`` is the time for which no workload is known (idle, or held by
+            something unseen), so that the rows of a GPU's hour sum to its ``covered_s``.
         memory_byte_s: memory × time. energy_j: its share of the GPU's energy, None when unknown.
         share_method: ``whole`` (alone on the GPU), ``memory_time`` (split by memory × time), ``even``.
     """

@@ -76,3 +76,22 @@ class EngineSample:
     busy_ms: int
     busy_running_requests: float | None
     values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuEvent:
+    """Something that happened to a GPU at one instant; stored once however often it is reported.
+
+    Attributes:
+        gpu_uuid: whose.
+        ts_ms: when.
+        kind: ``xid``, ``lost``, ``found``, ``driver``.
+        message: one sentence for people; part of the key, so it carries no running figure.
+        code: number of the event (XID); None where there is none.
+    """
+
+    gpu_uuid: str
+    ts_ms: int
+    kind: str
+    message: str
+    code: int | None = None
