@@ -111,26 +111,34 @@ def check_port(settings: Settings) -> None:
             ) from error
 
 
-def run(settings: Settings, *, feed: Part | None = agent_part, before_jobs: Part | None = None) -> int:
+def run(
+    settings: Settings,
+    *,
+    feed: Part | None = agent_part,
+    before_jobs: Part | None = None,
+    web: Part = web_part,
+    jobs: Part = jobs_part,
+) -> int:
     """Start the parts and keep them running until SIGTERM or Ctrl-C.
 
     Args:
         settings: of all parts.
         feed: what brings telemetry; None: nothing does (only pages and jobs).
         before_jobs: runs once, beside the web server, before telemetry and jobs start (the demo's seed).
+        web, jobs: the other parts.
 
     Raises:
         GpuwiseError: the web address is taken.
     """
     check_port(settings)
     stop = _Stop()
-    children = [_Child("web", web_part, settings)]
+    children = [_Child("web", web, settings)]
     children[0].start(time.monotonic())
     print(f"gpuwise is at http://{settings.host}:{settings.port}", flush=True)
     try:
         if before_jobs is not None:
             before_jobs(settings)
-        children.append(_Child("jobs", jobs_part, settings))
+        children.append(_Child("jobs", jobs, settings))
         if feed is not None:
             children.append(_Child("feed", feed, settings))
         while not stop.asked:

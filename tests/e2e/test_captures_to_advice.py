@@ -49,7 +49,9 @@ def read_truth(path: Path) -> Truth:
 
 
 def gpuwise(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "gpuwise", *words], capture_output=True, text=True, cwd=ROOT, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "gpuwise", *words], capture_output=True, text=True, cwd=ROOT, check=False
+    )
 
 
 def table(url: str, *words: str) -> Any:
@@ -100,7 +102,10 @@ def test_captures_become_true_figures_and_the_right_advice(captures: list[Path],
     before = (engines, energy)
     again = gpuwise("import", "openmetrics", *map(str, captures), "--database-url", imported)
     assert again.returncode == 0, again.stderr
-    after = (table(imported, "engines"), {row["key"]: row for row in table(imported, "energy", "--by", "gpu")})
+    after = (
+        table(imported, "engines"),
+        {row["key"]: row for row in table(imported, "energy", "--by", "gpu")},
+    )
     assert after == before, "importing twice changes nothing"
 
 
