@@ -1,0 +1,32 @@
+"""Usage: GPU-seconds and joules of one workload on one GPU in one hour."""
+
+from sqlalchemy import CheckConstraint, ForeignKey, Integer, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from store.models.base import Base, BigKey, one_of
+
+SHARE_METHODS = ("whole", "memory_time", "even")
+
+
+class UsageHourRow(Base):
+    """``core.hours.UsageHour`` as a row; ``workload_id`` NULL is time for which no workload is known.
+
+    The roll-up replaces all rows of a GPU's hour at once: that keeps the NULL row single where a constraint cannot.
+    """
+
+    __tablename__ = "usage_hour"
+    __table_args__ = (
+        UniqueConstraint("gpu_id", "hour_ms", "workload_id"),
+        CheckConstraint(one_of("share_method", SHARE_METHODS), name="share_method"),
+    )
+
+    id: Mapped[BigKey]
+    gpu_id: Mapped[int] = mapped_column(Integer, ForeignKey("gpu.id"))
+    hour_ms: Mapped[int] = mapped_column(index=True)
+    workload_id: Mapped[int | None] = mapped_column(Integer, ForeignKey("workload.id"), index=True)
+    allocated_s: Mapped[float]
+    active_s: Mapped[float]
+    effective_s: Mapped[float]
+    memory_byte_s: Mapped[float]
+    energy_j: Mapped[float | None]
+    share_method: Mapped[str]

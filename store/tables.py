@@ -1,0 +1,45 @@
+"""All tables in one place: importing this module fills the metadata that migrations and tests compare."""
+
+from typing import Final
+
+from store.models.base import Base
+from store.models.engine import EngineRow
+from store.models.engine_hour import EngineHourRow
+from store.models.engine_sample import EngineSampleRow
+from store.models.gpu import GpuRow
+from store.models.gpu_event import GpuEventRow
+from store.models.gpu_hour import GpuHourRow
+from store.models.gpu_sample import GpuSampleRow
+from store.models.host import HostRow
+from store.models.job_run import JobRunRow
+from store.models.mail_log import MailLogRow
+from store.models.meta import MetaRow
+from store.models.price import PriceRow
+from store.models.process_sample import ProcessSampleRow
+from store.models.recommendation import RecommendationRow
+from store.models.recommendation_event import RecommendationEventRow
+from store.models.rollup_pending import RollupPendingRow
+from store.models.usage_hour import UsageHourRow
+from store.models.workload import WorkloadRow
+
+MODELS: Final[tuple[type[Base], ...]] = (
+    HostRow,
+    GpuRow,
+    GpuSampleRow,
+    WorkloadRow,
+    ProcessSampleRow,
+    EngineRow,
+    EngineSampleRow,
+    GpuEventRow,
+    RollupPendingRow,
+    GpuHourRow,
+    EngineHourRow,
+    UsageHourRow,
+    PriceRow,
+    RecommendationRow,
+    RecommendationEventRow,
+    JobRunRow,
+    MailLogRow,
+    MetaRow,
+)
+METADATA: Final = Base.metadata
