@@ -1,0 +1,134 @@
+"""What the overview page and the weekly report say: one frozen value, computed from hours."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from api.resources.funnel import FunnelRow
+from api.resources.recommendations import RecommendationRow, TotalsView
+from core.activity import Activity
+from core.evidence import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """Cost of the window; every part is None when no GPU-hour of it has a price.
+
+    Attributes:
+        spend_usd: GPU cost of covered time, and energy where the site pays for power.
+        idle_usd: of it, rate × (empty + parked) time; ``empty_usd + parked_usd``.
+        unseen_usd: rate × gap time: neither spend nor idle, said apart.
+        energy_usd: of all known site energy; None without a tariff. ``energy_in_spend``: it is part of ``spend_usd``.
+        priced_ratio: covered time that has a price.
+    """
+
+    spend_usd: Decimal | None
+    idle_usd: Decimal | None
+    empty_usd: Decimal | None
+    parked_usd: Decimal | None
+    unseen_usd: Decimal | None
+    energy_usd: Decimal | None
+    energy_in_spend: bool
+    priced_ratio: float | None
+
+    @property
+    def idle_ratio(self) -> float | None:
+        """Idle money over spend."""
+        return float(self.idle_usd / self.spend_usd) if self.idle_usd is not None and self.spend_usd else None
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The period of equal length before the window; only when there is data for (nearly) all of it.
+
+    ``change_ratio`` is (spend now − then) / then; None when then is 0 or unpriced.
+    """
+
+    window: Window
+    spend_usd: Decimal | None
+    idle_usd: Decimal | None
+    change_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One UTC day: cost and GPU-seconds by activity; ``unseen_*`` is the gap."""
+
+    day: str
+    from_ms: int
+    cost_by_activity: Mapping[Activity, Decimal]
+    seconds_by_activity: Mapping[Activity, float]
+    unseen_usd: Decimal | None
+    unseen_s: float
+
+    @property
+    def spend_usd(self) -> Decimal:
+        """Priced cost of covered time."""
+        return sum(self.cost_by_activity.values(), Decimal(0))
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLine:
+    """One GPU in the overview's fleet table.
+
+    Attributes:
+        strip: its main activity in each of the last 24 clock hours of the window, oldest first; None: no samples.
+        advice: the best open recommendation that touches it.
+    """
+
+    gpu_uuid: str
+    host: str | None
+    index: int | None
+    model: str | None
+    activity: Activity | None
+    busy_ratio: float | None
+    power_w: float | None
+    last_sample_at: datetime | None
+    active_ratio: float | None
+    coverage_ratio: float | None
+    cost_usd: Decimal | None
+    idle_usd: Decimal | None
+    price_usd_per_hour: Decimal | None
+    strip: tuple[Activity | None, ...]
+    advice: RecommendationRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything the overview says.
+
+    Attributes:
+        window: whole clock hours, clipped to the data. has_data: there is any sample in it.
+        freshness_s: now − end of the newest sample of the fleet; None without data.
+        coverage_ratio: covered over known GPU time.
+        price_note: whose prices and how old, for people.
+        carbon_g: of site energy; None when unknown. carbon_note: code, year, method.
+        energy_kwh: at the GPUs. site_kwh: with host share and PUE.
+        totals: of the recorded open recommendations, after overlap; None before the first run of the rules.
+        recommendations: best five open ones. open_count: all open ones.
+        verified_usd_month: None: nothing verified yet (comes with verification).
+    """
+
+    window: Window
+    now_ms: int
+    simulated: bool
+    has_data: bool
+    freshness_s: float | None
+    coverage_ratio: float | None
+    host_count: int
+    gpu_count: int
+    money: Money
+    previous: Previous | None
+    price_note: str
+    energy_kwh: float | None
+    site_kwh: float | None
+    carbon_g: float | None
+    carbon_note: str
+    funnel: tuple[FunnelRow, ...]
+    days: tuple[Day, ...]
+    totals: TotalsView | None
+    recommendations: tuple[RecommendationRow, ...]
+    open_count: int
+    not_evaluated_count: int | None
+    fleet: tuple[FleetLine, ...]

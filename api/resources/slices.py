@@ -1,0 +1,149 @@
+"""GPU-hours cut by what people group on. Whatever the cut, its parts add up to the same fleet.
+
+Key None is what cannot be said: GPU time that no known workload, user, engine or owner held. Gaps (time between
+a GPU's first and last sample without samples) are slices too: known time that nothing covers.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from api.resources.book import Book
+from api.resources.scope import Scope
+from api.resources.gpu_slice import Slice, gap, whole
+from api.resources.splits import by_activity, by_engine, by_workload
+from core.clock import from_ms
+from core.hours import UsageHour
+from core.readings import WorkloadKey
+from core.units import HOUR_MS
+from store.queries import fleet, hours
+from store.queries.fleet import FleetGpu
+
+UNOWNED: Final = "unowned"
+"""Label of the one row of ``by=owner`` as long as no owner rules exist; its key is null."""
+NOT_HELD: Final = "not attributed"
+"""Label of GPU time that no known workload, user or engine held; its key is null."""
+
+
+class By(StrEnum):
+    """What ``--by`` and ``?by=`` take."""
+
+    GPU = "gpu"
+    HOST = "host"
+    MODEL = "model"
+    WORKLOAD = "workload"
+    USER = "user"
+    ENGINE = "engine"
+    OWNER = "owner"
+    ACTIVITY = "activity"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+TIMES: Final = frozenset({By.HOUR, By.DAY, By.WEEK, By.MONTH})
+HOUR_FACTS: Final = frozenset({By.GPU, By.HOST, By.MODEL, By.OWNER, *TIMES})
+"""Keys that a GPU and an hour have as a whole; the others cut through the hour."""
+
+
+def slices(scope: Scope, book: Book, by: By) -> Iterator[Slice]:
+    """The book's GPU-hours, and its gaps, under the keys of ``by``."""
+    match by:
+        case By.ACTIVITY:
+            for gpu_uuid, hour_ms, hour in book.grid():
+                known_s = book.known_s(gpu_uuid, hour_ms)
+                part = gap(gpu_uuid, hour_ms, known_s) if hour is None else whole(hour, known_s)
+                yield from by_activity(part, hour)
+        case By.ENGINE:
+            engines = _engines_by_hour(scope)
+            for part in _whole_hours(book, None, NOT_HELD):
+                yield from by_engine(part, engines.get((part.gpu_uuid, part.hour_ms), []))
+        case By.WORKLOAD | By.USER:
+            usages = _usages_by_hour(scope)
+            name = _workload_name if by is By.WORKLOAD else _user_name
+            for part in _whole_hours(book, None, NOT_HELD):
+                yield from by_workload(part, usages.get((part.gpu_uuid, part.hour_ms), []), name)
+        case _:
+            yield from _whole_hours(book, by, "")
+
+
+def _whole_hours(book: Book, by: By | None, label: str) -> Iterator[Slice]:
+    for gpu_uuid, hour_ms, hour in book.grid():
+        key, name = (None, label) if by is None else key_of(book.gpus[gpu_uuid], hour_ms, by)
+        known_s = book.known_s(gpu_uuid, hour_ms)
+        if hour is None:
+            yield gap(gpu_uuid, hour_ms, known_s, key=key, label=name)
+        else:
+            yield whole(hour, known_s, key=key, label=name)
+
+
+def key_of(gpu: FleetGpu, hour_ms: int, by: By) -> tuple[str | None, str]:
+    """Key and label of a GPU's hour for a key of ``HOUR_FACTS``."""
+    identity = gpu.identity
+    match by:
+        case By.GPU:
+            return identity.gpu_uuid, gpu_label(gpu)
+        case By.HOST:
+            return identity.host, identity.host or "host unknown"
+        case By.MODEL:
+            return identity.model, identity.model or "model unknown"
+        case By.OWNER:
+            return None, UNOWNED
+        case _:
+            key = time_key(hour_ms, by)
+            return key, key
+
+
+def gpu_label(gpu: FleetGpu) -> str:
+    """A GPU for people: ``GPU 3 on node-07``, else its UUID."""
+    identity = gpu.identity
+    if identity.index is None:
+        return identity.gpu_uuid
+    return f"GPU {identity.index}" + (f" on {identity.host}" if identity.host else "")
+
+
+def time_key(hour_ms: int, by: By) -> str:
+    """Start of the hour as ISO 8601, or its day, ISO week or month, all UTC."""
+    at = from_ms(hour_ms)
+    match by:
+        case By.HOUR:
+            return f"{at:%Y-%m-%dT%H:00:00Z}"
+        case By.DAY:
+            return f"{at:%Y-%m-%d}"
+        case By.WEEK:
+            year, week, _ = at.isocalendar()
+            return f"{year}-W{week:02d}"
+        case By.MONTH:
+            return f"{at:%Y-%m}"
+        case _:
+            raise ValueError(f"{by} is no span of time")
+
+
+def _engines_by_hour(scope: Scope) -> dict[tuple[str, int], list[tuple[str, str]]]:
+    engines = {engine.identity.engine: engine for engine in fleet.engines(scope.session)}
+    found: dict[tuple[str, int], list[tuple[str, str]]] = defaultdict(list)
+    for hour in hours.engine_hours(scope.session, scope.window):
+        engine = engines.get(hour.engine)
+        if engine is None or hour.covered_s <= 0:
+            continue
+        label = engine.identity.model or engine.identity.engine
+        for gpu_uuid in engine.gpu_uuids:
+            found[gpu_uuid, hour.hour_ms].append((hour.engine, label))
+    return found
+
+
+def _usages_by_hour(scope: Scope) -> dict[tuple[str, int], list[UsageHour]]:
+    found: dict[tuple[str, int], list[UsageHour]] = defaultdict(list)
+    for usage in hours.usage_hours(scope.session, scope.window):
+        found[usage.gpu_uuid, usage.hour_ms - usage.hour_ms % HOUR_MS].append(usage)
+    return found
+
+
+def _workload_name(workload: WorkloadKey) -> tuple[str | None, str]:
+    return "/".join((workload.kind, workload.host or "", workload.key)), workload.name
+
+
+def _user_name(workload: WorkloadKey) -> tuple[str | None, str]:
+    return workload.user, workload.user or "user unknown"
