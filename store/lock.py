@@ -21,7 +21,9 @@ def jobs_lock(engine: Engine) -> Iterator[bool]:
     """
     if engine.dialect.name == "postgresql":
         with engine.connect() as connection:
-            held = bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": JOBS_LOCK}).scalar())
+            held = bool(
+                connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": JOBS_LOCK}).scalar()
+            )
             connection.commit()
             yield held
         return
