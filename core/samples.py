@@ -18,7 +18,7 @@ class EnergyMethod(StrEnum):
     COUNTER = "counter"
     INTEGRATED = "integrated"
     MIXED = "mixed"
-    """Only for folded spans (hours, groups): parts of either kind."""
+    """Parts of either kind: a folded span (hours, groups), or an interval in which the counter was reset."""
 
 
 @dataclass(frozen=True, slots=True)
