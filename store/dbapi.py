@@ -54,12 +54,19 @@ def shown(url: str) -> str:
 class Connection:
     """One connection to either database; ``raw`` is the driver's own."""
 
-    __slots__ = ("dialect", "raw", "url")
+    __slots__ = ("dialect", "errors", "raw", "url")
 
-    def __init__(self, url: str, dialect: str, raw: "sqlite3.Connection | psycopg.Connection[Any]") -> None:
+    def __init__(
+        self,
+        url: str,
+        dialect: str,
+        raw: "sqlite3.Connection | psycopg.Connection[Any]",
+        errors: type[Exception],
+    ) -> None:
         self.url = url
         self.dialect = dialect
         self.raw = raw
+        self.errors = errors
 
     def begin(self) -> None:
         """Start a writing transaction unless one is open (psycopg opens its own)."""
@@ -73,7 +80,7 @@ class Connection:
         return self.raw.execute(sql.replace("?", "%s").encode(), parameters).fetchall()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        """Run one statement; rows it touched."""
+        """Run one statement; rows it touched. A ``?`` in the text is always a parameter."""
         if isinstance(self.raw, sqlite3.Connection):
             return self.raw.execute(sql, parameters).rowcount
         return self.raw.execute(sql.replace("?", "%s").encode(), parameters or None).rowcount
@@ -85,6 +92,14 @@ class Connection:
         with self.raw.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s").encode(), rows)
             return cursor.rowcount
+
+    def copy(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Stream rows into PostgreSQL by COPY … FROM STDIN."""
+        if isinstance(self.raw, sqlite3.Connection):
+            raise TypeError("SQLite has no COPY: use executemany")
+        with self.raw.cursor() as cursor, cursor.copy(sql.encode()) as target:
+            for row in rows:
+                target.write_row(row)
 
     def commit(self) -> None:
         """End the transaction; the work is durable."""
@@ -112,8 +127,8 @@ def open_connection(url: str) -> Connection:
         StoreError: not reachable, not a database, or no driver installed.
     """
     if dialect_of(url) == "sqlite":
-        return Connection(url, "sqlite", _open_sqlite(url))
-    return Connection(url, "postgresql", _open_postgresql(url))
+        return Connection(url, "sqlite", _open_sqlite(url), sqlite3.Error)
+    return _open_postgresql(url)
 
 
 def _open_sqlite(url: str) -> sqlite3.Connection:
@@ -139,14 +154,15 @@ def _open_sqlite(url: str) -> sqlite3.Connection:
     return raw
 
 
-def _open_postgresql(url: str) -> "psycopg.Connection[Any]":
+def _open_postgresql(url: str) -> Connection:
     try:
         import psycopg
     except ImportError as error:
         raise StoreError("the PostgreSQL driver is not installed: install gpuwise[server]") from error
     try:
-        return psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1), connect_timeout=10)
+        raw = psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1), connect_timeout=10)
     except psycopg.Error as error:
         raise StoreError(
             f"database {shown(url)} cannot be reached ({error}): check address and server"
         ) from error
+    return Connection(url, "postgresql", raw, psycopg.Error)

@@ -1,0 +1,165 @@
+"""Hosts, GPUs, engines and workloads by their names at the edge: the small keys that sample rows carry."""
+
+import json
+from collections.abc import Iterable
+
+from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
+from store.dbapi import Connection
+from store.keys import workload_key
+
+_UPSERT_GPU = """
+    INSERT INTO gpu (gpu_uuid, host_id, gpu_index, model, memory_total_bytes, pci_bus_id, driver_version,
+                     max_sm_clock_hz, power_limit_default_w)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (gpu_uuid) DO UPDATE SET
+        host_id = COALESCE(excluded.host_id, gpu.host_id),
+        gpu_index = COALESCE(excluded.gpu_index, gpu.gpu_index),
+        model = COALESCE(excluded.model, gpu.model),
+        memory_total_bytes = COALESCE(excluded.memory_total_bytes, gpu.memory_total_bytes),
+        pci_bus_id = COALESCE(excluded.pci_bus_id, gpu.pci_bus_id),
+        driver_version = COALESCE(excluded.driver_version, gpu.driver_version),
+        max_sm_clock_hz = COALESCE(excluded.max_sm_clock_hz, gpu.max_sm_clock_hz),
+        power_limit_default_w = COALESCE(excluded.power_limit_default_w, gpu.power_limit_default_w)
+"""
+_UPSERT_ENGINE = """
+    INSERT INTO engine (engine, host_id, kind, model, settings, gpu_uuids) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (engine) DO UPDATE SET
+        host_id = COALESCE(excluded.host_id, engine.host_id),
+        kind = excluded.kind,
+        model = COALESCE(excluded.model, engine.model),
+        settings = excluded.settings,
+        gpu_uuids = excluded.gpu_uuids
+"""
+
+
+class Identities:
+    """Small keys, looked up once and remembered; things not seen before are registered."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.gpu_ids: dict[str, int] = {}
+        self.engine_ids: dict[str, int] = {}
+        self._host_ids: dict[str, int] = {}
+        self._workload_ids: dict[WorkloadKey, int] = {}
+        self._known_gpus: dict[str, GpuIdentity] = {}
+        self._known_engines: dict[str, EngineIdentity] = {}
+
+    def forget(self) -> None:
+        """After a rollback: rows registered in it are gone."""
+        for known in (
+            self.gpu_ids,
+            self.engine_ids,
+            self._host_ids,
+            self._workload_ids,
+            self._known_gpus,
+            self._known_engines,
+        ):
+            known.clear()
+
+    def put_gpus(self, identities: Iterable[GpuIdentity]) -> None:
+        """Register GPUs, or complete what is known of them; an unknown field never erases a known one."""
+        for identity in sorted(identities, key=lambda gpu: gpu.gpu_uuid):
+            if self._known_gpus.get(identity.gpu_uuid) == identity:
+                continue
+            self._connection.begin()
+            self._connection.execute(
+                _UPSERT_GPU,
+                (
+                    identity.gpu_uuid,
+                    self._host_id(identity.host),
+                    identity.index,
+                    identity.model,
+                    identity.memory_total_bytes,
+                    identity.pci_bus_id,
+                    identity.driver_version,
+                    identity.max_sm_clock_hz,
+                    identity.power_limit_default_w,
+                ),
+            )
+            self._known_gpus[identity.gpu_uuid] = identity
+
+    def put_engines(self, identities: Iterable[EngineIdentity]) -> None:
+        """Register engines, or complete what is known of them; published settings are merged by name."""
+        for identity in sorted(identities, key=lambda engine: engine.engine):
+            if self._known_engines.get(identity.engine) == identity:
+                continue
+            self._connection.begin()
+            stored = self._connection.fetch(
+                "SELECT settings, gpu_uuids FROM engine WHERE engine = ?", (identity.engine,)
+            )
+            settings = (json.loads(stored[0][0]) if stored else {}) | dict(identity.settings)
+            gpu_uuids = identity.gpu_uuids or (json.loads(stored[0][1]) if stored else ())
+            self._connection.execute(
+                _UPSERT_ENGINE,
+                (
+                    identity.engine,
+                    self._host_id(identity.host),
+                    identity.kind,
+                    identity.model,
+                    json.dumps(settings, sort_keys=True),
+                    json.dumps(sorted(gpu_uuids)),
+                ),
+            )
+            self._known_engines[identity.engine] = identity
+
+    def gpu_id(self, gpu_uuid: str) -> int:
+        """Key of a GPU; registers it when a sample is the first to name it."""
+        found = self.gpu_ids.get(gpu_uuid)
+        if found is None:
+            found = self.gpu_ids[gpu_uuid] = self._id(
+                "gpu", "gpu_uuid", gpu_uuid, "INSERT INTO gpu (gpu_uuid) VALUES (?)", (gpu_uuid,)
+            )
+        return found
+
+    def engine_id(self, engine: str) -> int:
+        """Key of an engine; registers it, of unknown kind, when a sample is the first to name it."""
+        found = self.engine_ids.get(engine)
+        if found is None:
+            found = self.engine_ids[engine] = self._id(
+                "engine",
+                "engine",
+                engine,
+                "INSERT INTO engine (engine, kind, settings, gpu_uuids) VALUES (?, 'unknown', '{}', '[]')",
+                (engine,),
+            )
+        return found
+
+    def workload_id(self, workload: WorkloadKey) -> int:
+        """Key of a workload; registers it."""
+        found = self._workload_ids.get(workload)
+        if found is None:
+            natural = workload_key(workload)
+            found = self._workload_ids[workload] = self._id(
+                "workload",
+                "natural_key",
+                natural,
+                "INSERT INTO workload (natural_key, host_id, kind, key, name, user_name) VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    natural,
+                    self._host_id(workload.host),
+                    workload.kind,
+                    workload.key,
+                    workload.name,
+                    workload.user,
+                ),
+            )
+        return found
+
+    def _host_id(self, name: str | None) -> int | None:
+        if name is None:
+            return None
+        found = self._host_ids.get(name)
+        if found is None:
+            found = self._host_ids[name] = self._id(
+                "host", "name", name, "INSERT INTO host (name) VALUES (?)", (name,)
+            )
+        return found
+
+    def _id(self, table: str, column: str, name: str, insert_sql: str, values: tuple[object, ...]) -> int:
+        query = f"SELECT id FROM {table} WHERE {column} = ?"
+        rows = self._connection.fetch(query, (name,))
+        if not rows:
+            self._connection.begin()
+            self._connection.execute(f"{insert_sql} ON CONFLICT ({column}) DO NOTHING", values)
+            rows = self._connection.fetch(query, (name,))
+        return int(rows[0][0])

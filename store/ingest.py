@@ -1,0 +1,264 @@
+"""Samples into the database, exactly once, by the driver's fast path. Plain DB-API: the agent's sink runs on it.
+
+Everything of one ``commit`` is one transaction: samples, what they say about first and last sight, and the marks
+of the hours to roll up again. A sample stored before is ignored; one that covers more of the same interval (the
+rest of an interval that a restart or the end of a file had cut) replaces it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from math import isfinite
+from secrets import randbits
+from typing import Final, TypeVar
+
+from core.activity import Activity
+from core.errors import StoreError
+from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
+from core.readings import EngineIdentity, GpuIdentity
+from core.samples import EngineSample, GpuEvent, GpuSample, ProcessSample
+from core.units import HOUR_MS
+from store.dbapi import Connection, shown
+from store.identities import Identities
+from store.sample_tables import ENGINE_SAMPLE, GPU_SAMPLE, PROCESS_SAMPLE, Row, SampleTable, SampleWriter
+
+T = TypeVar("T")
+
+BATCH_ROWS: Final = 5_000
+"""Rows handed to the driver at once: constant memory however long the source."""
+_UNHELD: Final = frozenset({Activity.EMPTY.value, Activity.UNKNOWN.value})
+_MARK = """
+    INSERT INTO rollup_pending (hour_ms, kind, entity_id, mark) VALUES (?, ?, ?, ?)
+    ON CONFLICT (hour_ms, kind, entity_id) DO UPDATE SET mark = excluded.mark
+"""
+_SEEN = """
+    UPDATE {table} SET
+        first_sample_ms = CASE WHEN first_sample_ms < ? THEN first_sample_ms ELSE ? END,
+        last_sample_ms = CASE WHEN last_sample_ms > ? THEN last_sample_ms ELSE ? END,
+        seen_until_ms = CASE WHEN seen_until_ms > ? THEN seen_until_ms ELSE ? END
+    WHERE id = ?
+"""
+_HELD = """
+    UPDATE gpu SET last_held_ms = CASE WHEN last_held_ms > ? THEN last_held_ms ELSE ? END WHERE id = ?
+"""
+_EVENT = """
+    INSERT INTO gpu_event (gpu_id, ts_ms, kind, message, code) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (gpu_id, ts_ms, kind, message) DO NOTHING
+"""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """First and last sight of one GPU or engine within a transaction."""
+
+    first_ms: int
+    last_ms: int
+    until_ms: int
+
+
+class Ingest:
+    """Stores identities, samples and events on one connection; nothing is kept before ``commit``.
+
+    Raises:
+        StoreError: the database has no tables, or refuses (locked for longer than the timeout, full, gone).
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._identities = Identities(connection)
+        self._writer = SampleWriter(connection)
+        self._hours: dict[str, set[tuple[int, int]]] = {"gpu": set(), "engine": set()}
+        self._seen: dict[str, dict[int, _Seen]] = {"gpu": {}, "engine": {}}
+        self._held: dict[int, int] = {}
+        try:
+            connection.fetch("SELECT 1 FROM rollup_pending LIMIT 1")
+            connection.rollback()
+        except connection.errors as error:
+            raise StoreError(
+                f"database {shown(connection.url)} is not set up ({error}): run: gpuwise db upgrade"
+            ) from error
+
+    def gpus(self, identities: Iterable[GpuIdentity]) -> None:
+        """Register GPUs or complete what is known of them."""
+        with self._sentences():
+            self._identities.put_gpus(identities)
+
+    def engines(self, identities: Iterable[EngineIdentity]) -> None:
+        """Register engines or complete what is known of them."""
+        with self._sentences():
+            self._identities.put_engines(identities)
+
+    def gpu_samples(self, samples: Iterable[GpuSample]) -> int:
+        """Store samples; how many were new or completed a stored one."""
+        return self._store(GPU_SAMPLE, "gpu", samples, self._gpu_rows)
+
+    def process_samples(self, samples: Iterable[ProcessSample]) -> int:
+        """Store samples of workloads; how many were new."""
+        return self._store(PROCESS_SAMPLE, "gpu", samples, self._process_rows)
+
+    def engine_samples(self, samples: Iterable[EngineSample]) -> int:
+        """Store samples of engines; how many were new or completed a stored one."""
+        return self._store(ENGINE_SAMPLE, "engine", samples, self._engine_rows)
+
+    def events(self, events: Iterable[GpuEvent]) -> int:
+        """Store events; how many were new."""
+        with self._sentences():
+            gpu_id = self._identities.gpu_id
+            rows = [(gpu_id(e.gpu_uuid), e.ts_ms, e.kind, e.message, e.code) for e in events]
+            self._connection.begin()
+            return self._connection.executemany(_EVENT, rows) if rows else 0
+
+    def commit(self) -> None:
+        """Make all of it durable at once: samples, first and last sight, marks of the hours to roll up."""
+        with self._sentences():
+            if self._hours["gpu"] or self._hours["engine"]:
+                self._connection.begin()
+                self._write_seen()
+                self._write_marks()
+            self._connection.commit()
+        self._clear()
+
+    def rollback(self) -> None:
+        """Drop what was given since the last ``commit``."""
+        self._connection.rollback()
+        self._identities.forget()
+        self._writer.forget()
+        self._clear()
+
+    def _clear(self) -> None:
+        for kind in ("gpu", "engine"):
+            self._hours[kind].clear()
+            self._seen[kind].clear()
+        self._held.clear()
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except self._connection.errors as error:
+            self.rollback()
+            raise StoreError(
+                f"database {shown(self._connection.url)} refused to store ({error}): check space, permissions and server"
+            ) from error
+
+    def _store(
+        self,
+        table: SampleTable,
+        kind: str,
+        samples: Iterable[T],
+        rows_of: Callable[[Sequence[T]], list[Row]],
+    ) -> int:
+        stored, source = 0, iter(samples)
+        while batch := list(islice(source, BATCH_ROWS)):
+            with self._sentences():
+                rows = rows_of(batch)
+                written = self._writer.write(table, rows)
+            if written:
+                stored += written
+                self._hours[kind].update({(row[0], row[1] - row[1] % HOUR_MS) for row in rows})
+                if table is not PROCESS_SAMPLE:
+                    self._note_sight(self._seen[kind], rows)
+                if table is GPU_SAMPLE:
+                    self._held.update(_last_held(rows, self._held))
+        return stored
+
+    def _gpu_rows(self, samples: Sequence[GpuSample]) -> list[Row]:
+        ids, register = self._identities.gpu_ids, self._identities.gpu_id
+        rows: list[Row] = []
+        append = rows.append
+        for s in samples:
+            values = s.values
+            if not isfinite(sum(values.values())):
+                values = _finite(values)
+            append(
+                (
+                    ids.get(s.gpu_uuid) or register(s.gpu_uuid),
+                    s.ts_ms,
+                    s.span_ms,
+                    s.covered_ms,
+                    None if s.energy_method is None else s.energy_method.value,
+                    s.activity.value,
+                    *map(values.get, GPU_COLUMNS),
+                )
+            )
+        return rows
+
+    def _process_rows(self, samples: Sequence[ProcessSample]) -> list[Row]:
+        gpu_id, workload_id = self._identities.gpu_id, self._identities.workload_id
+        return [
+            (
+                gpu_id(s.gpu_uuid),
+                s.ts_ms,
+                workload_id(s.workload),
+                s.span_ms,
+                _known(s.memory_used_bytes),
+                _known(s.busy_ratio),
+                s.process_count,
+            )
+            for s in samples
+        ]
+
+    def _engine_rows(self, samples: Sequence[EngineSample]) -> list[Row]:
+        engine_id = self._identities.engine_id
+        return [
+            (
+                engine_id(s.engine),
+                s.ts_ms,
+                s.span_ms,
+                s.covered_ms,
+                s.busy_ms,
+                _known(s.busy_running_requests),
+                *map(_finite(s.values).get, ENGINE_COLUMNS),
+            )
+            for s in samples
+        ]
+
+    def _note_sight(self, seen: dict[int, _Seen], rows: Sequence[Row]) -> None:
+        for row in rows:
+            ts_ms = row[1]
+            sight = seen.get(row[0])
+            if sight is None:
+                seen[row[0]] = _Seen(ts_ms, ts_ms, ts_ms + row[2])
+            elif ts_ms > sight.last_ms:
+                sight.last_ms, sight.until_ms = ts_ms, ts_ms + row[2]
+            elif ts_ms < sight.first_ms:
+                sight.first_ms = ts_ms
+
+    def _write_seen(self) -> None:
+        # In key order, as everything that locks rows, so that two writers cannot wait for each other.
+        for kind in ("engine", "gpu"):
+            rows = [
+                (s.first_ms, s.first_ms, s.last_ms, s.last_ms, s.until_ms, s.until_ms, key)
+                for key, s in sorted(self._seen[kind].items())
+            ]
+            if rows:
+                self._connection.executemany(_SEEN.format(table=kind), rows)
+        if self._held:
+            self._connection.executemany(_HELD, [(ts, ts, key) for key, ts in sorted(self._held.items())])
+
+    def _write_marks(self) -> None:
+        mark = randbits(62)
+        rows = [
+            (hour_ms, kind, key, mark)
+            for kind in ("engine", "gpu")
+            for key, hour_ms in sorted(self._hours[kind])
+        ]
+        self._connection.executemany(_MARK, rows)
+
+
+def _last_held(rows: Sequence[Row], held: Mapping[int, int]) -> dict[int, int]:
+    last: dict[int, int] = {}
+    for row in rows:
+        if row[5] not in _UNHELD and row[1] > last.get(row[0], held.get(row[0], -1)):
+            last[row[0]] = row[1]
+    return last
+
+
+def _finite(values: Mapping[str, float]) -> Mapping[str, float]:
+    """Without what is no number: an unknown value is absent."""
+    return {name: value for name, value in values.items() if isfinite(value)}
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or not isfinite(value) else value

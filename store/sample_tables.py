@@ -1,0 +1,118 @@
+"""The sample tables as ingest writes them: columns in order, and the statements for both databases."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
+from store.dbapi import Connection
+from store.partitions import Partitions
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTable:
+    """One sample table.
+
+    Attributes:
+        name: of the table. keys: its primary key, first columns of every row. columns: all, in order.
+        covered_at: place of ``covered_ms`` in a row: a row that covers more of the same interval replaces the
+            stored one; None: the first one stays.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    covered_at: int | None
+    insert_sql: str = field(init=False)
+    merge_sql: str = field(init=False)
+    copy_sql: str = field(init=False)
+    incoming_sql: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Write the statements once."""
+        names = ", ".join(self.columns)
+        marks = ", ".join("?" * len(self.columns))
+        incoming = f"incoming_{self.name}"
+        into = f"INSERT INTO {self.name} ({names})"
+        set_ = object.__setattr__
+        set_(self, "insert_sql", f"{into} VALUES ({marks}) {self._on_conflict()}")
+        # In key order, so that two writers take their locks in the same order.
+        set_(
+            self,
+            "merge_sql",
+            f"{into} SELECT {names} FROM {incoming} ORDER BY {', '.join(self.keys)} {self._on_conflict()}",
+        )
+        set_(self, "copy_sql", f"COPY {incoming} ({names}) FROM STDIN")
+        set_(
+            self,
+            "incoming_sql",
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {incoming} (LIKE {self.name}) ON COMMIT DELETE ROWS",
+        )
+
+    def _on_conflict(self) -> str:
+        keys = ", ".join(self.keys)
+        if self.covered_at is None:
+            return f"ON CONFLICT ({keys}) DO NOTHING"
+        updates = ", ".join(f"{c} = excluded.{c}" for c in self.columns if c not in self.keys)
+        return (
+            f"ON CONFLICT ({keys}) DO UPDATE SET {updates} WHERE excluded.covered_ms > {self.name}.covered_ms"
+        )
+
+
+GPU_SAMPLE: Final = SampleTable(
+    "gpu_sample",
+    ("gpu_id", "ts_ms"),
+    ("gpu_id", "ts_ms", "span_ms", "covered_ms", "energy_method", "activity", *GPU_COLUMNS),
+    covered_at=3,
+)
+PROCESS_SAMPLE: Final = SampleTable(
+    "process_sample",
+    ("gpu_id", "ts_ms", "workload_id"),
+    ("gpu_id", "ts_ms", "workload_id", "span_ms", "memory_used_bytes", "busy_ratio", "process_count"),
+    covered_at=None,
+)
+ENGINE_SAMPLE: Final = SampleTable(
+    "engine_sample",
+    ("engine_id", "ts_ms"),
+    ("engine_id", "ts_ms", "span_ms", "covered_ms", "busy_ms", "busy_running_requests", *ENGINE_COLUMNS),
+    covered_at=3,
+)
+SAMPLE_TABLES: Final = (GPU_SAMPLE, PROCESS_SAMPLE, ENGINE_SAMPLE)
+
+
+class SampleWriter:
+    """Writes rows by the driver's fast path: executemany on SQLite; COPY, then one INSERT … SELECT, on PostgreSQL."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._partitions = Partitions(connection.url)
+
+    def write(self, table: SampleTable, rows: Sequence[Row]) -> int:
+        """Store ``rows``; how many were new or completed a stored one."""
+        connection = self._connection
+        connection.begin()
+        if connection.dialect == "sqlite":
+            return connection.executemany(table.insert_sql, rows)
+        self._partitions.ensure(table.name, (row[1] for row in rows))
+        connection.execute(table.incoming_sql)
+        connection.execute(f"TRUNCATE incoming_{table.name}")
+        connection.copy(table.copy_sql, _without_doubles(table, rows))
+        return connection.execute(table.merge_sql)
+
+    def forget(self) -> None:
+        """After a rollback: look again which partitions there are."""
+        self._partitions.forget()
+
+
+def _without_doubles(table: SampleTable, rows: Sequence[Row]) -> Iterable[Row]:
+    """PostgreSQL refuses one INSERT that meets the same key twice; keep the row that would have stayed."""
+    width, at = len(table.keys), table.covered_at
+    kept: dict[Row, Row] = {}
+    for row in rows:
+        key = row[:width]
+        stored = kept.get(key)
+        if stored is None or (at is not None and row[at] > stored[at]):
+            kept[key] = row
+    return kept.values()
