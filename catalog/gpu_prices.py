@@ -174,7 +174,7 @@ def median_on_demand(gpu_key: str | None) -> MedianPrice | None:
     medians = [median(own) for own in by_provider.values()]
     as_of = max(row.as_of for row, _ in rows)
     where = "1 provider" if len(medians) == 1 else f"{len(medians)} providers"
-    stand_in = "" if market_key == gpu_key else f" of {market_key} (nobody rents out {gpu_key})"
+    stand_in = "" if market_key == gpu_key else f" of {market_key} ({gpu_key} has no market of its own)"
     return MedianPrice(
         gpu_key=gpu_key,
         usd_per_gpu_hour=median(medians),
