@@ -9,12 +9,17 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 from postgres_for_tests import NoPostgresError, running_server
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from store import schema
 from store.engine import dispose_engine, make_engine
+
+# Laws are about values: a busy machine must not fail them by a slow example.
+settings.register_profile("gpuwise", deadline=None)
+settings.load_profile("gpuwise")
 
 ROOT = Path(__file__).resolve().parents[1]
 TEST_URL = "GPUWISE_TEST_DATABASE_URL"
