@@ -1,8 +1,13 @@
 """A driver's product name is exactly one GPU spec, or none."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from catalog.gpu_specs import by_key, resolve, specs
+from catalog.gpu_specs import COLUMNS, GpuSpec, _parse, by_key, resolve, specs
+from catalog.loader import read_rows
+from core.errors import CatalogueError
 from core.units import GIB, MIB
 
 ONE = {
@@ -257,3 +262,53 @@ def test_ridge_points_are_those_of_the_advisor_rules(gpu_key: str, ridge: int) -
 
 def test_specs_are_read_once() -> None:
     assert specs() is specs()
+
+
+GOOD_ROW = {
+    "gpu_key": "X1",
+    "vendor": "NVIDIA",
+    "nvml_name_regex": "NVIDIA X1",
+    "architecture": "Test",
+    "sm_count": "10",
+    "memory_gb": "16",
+    "memory_type": "HBM3",
+    "memory_bandwidth_gb_s": "1000",
+    "fp8_dense_tflops": "none",
+    "tdp_w": "300",
+    "form_factor": "PCIe",
+    "mig_max_instances": "0",
+    "source": "s",
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("nvml_name_regex", "NVIDIA (X1"),
+        ("nvml_name_regex", ""),
+        ("vendor", "ATI"),
+        ("sm_count", "1.5"),
+        ("memory_bandwidth_gb_s", ""),
+        ("tdp_w", "many"),
+        ("fp32_tflops", "fast"),
+        ("source", ""),
+    ],
+)
+def test_a_bad_spec_row_is_refused_by_line_and_column(tmp_path: Path, column: str, text: str) -> None:
+    with pytest.raises(CatalogueError, match=rf"gpu_specs\.csv line 3, column {column}"):
+        _read_rows(tmp_path, {}, {"gpu_key": "X2", column: text})
+
+
+def test_a_card_that_nvml_never_shows_may_have_no_pattern(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError, match="names a card that NVML never shows"):
+        _read_rows(tmp_path, {"vendor": "AMD"})
+    ((spec, pattern),) = _read_rows(tmp_path, {"vendor": "AMD", "nvml_name_regex": ""})
+    assert pattern is None
+    assert (spec.fp8_ops, spec.bf16_flops, spec.inferred) == (0.0, None, False)
+
+
+def _read_rows(folder: Path, *changes: dict[str, str]) -> tuple[tuple[GpuSpec, re.Pattern[str] | None], ...]:
+    path = folder / "gpu_specs.csv"
+    rows = [",".join({**GOOD_ROW, **change}.get(column, "") for column in COLUMNS) for change in changes]
+    path.write_text("\n".join([",".join(COLUMNS), *rows]), encoding="utf-8")
+    return read_rows(path, COLUMNS, _parse)
