@@ -1,1 +1,1 @@
-"""Evidence in, findings out. Pure."""
+"""Evidence in, findings out: rules, estimators, the engine that runs them and the waterfall. Pure: no SQL, no HTTP, no clock."""

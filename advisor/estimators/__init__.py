@@ -1,1 +1,1 @@
-"""One physical question, one file; pure functions with ranges."""
+"""Pure functions from measured figures to physical ones: formula and source in each docstring, ranges instead of points."""

@@ -1,1 +1,23 @@
-"""One file, one rule."""
+"""The rules, one file each. ``RULES`` is written out, so that a reader sees what runs; a test compares it with the folder."""
+
+from typing import Final
+
+from advisor.model import Rule
+from advisor.rules import (
+    empty_gpu,
+    memory_bound_decode,
+    parked_model,
+    quantization_candidate,
+    rent_or_buy,
+    small_batch,
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    empty_gpu.RULE,
+    parked_model.RULE,
+    memory_bound_decode.RULE,
+    small_batch.RULE,
+    quantization_candidate.RULE,
+    rent_or_buy.RULE,
+)
+"""In the order of the advisor rules (R01, R02, R06, …)."""

@@ -1,0 +1,49 @@
+"""Facts that every finding carries, and the sentences rules share."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from core.clock import iso
+from core.evidence import Evidence, Price
+from core.finding import Range
+
+
+def window_facts(evidence: Evidence, coverage_ratio: float) -> dict[str, Any]:
+    """Window and coverage, as every finding's evidence has them."""
+    return {
+        "window_from": iso(evidence.window.from_ms),
+        "window_to": iso(evidence.window.to_ms),
+        "coverage_ratio": round(coverage_ratio, 4),
+    }
+
+
+def price_facts(price: Price | None) -> dict[str, Any]:
+    """Price in force with its basis; nothing when the GPU is unpriced."""
+    if price is None:
+        return {}
+    return {
+        "usd_per_gpu_hour": str(price.usd_per_gpu_hour),
+        "price_basis": price.basis,
+        "price_as_of": price.as_of,
+    }
+
+
+def as_facts(name: str, figure: Range) -> Mapping[str, float]:
+    """A range as three facts: ``name_p10``, ``name_p50``, ``name_p90``."""
+    return {f"{name}_p10": figure.p10, f"{name}_p50": figure.p50, f"{name}_p90": figure.p90}
+
+
+def time_chart(
+    points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None
+) -> dict[str, Any]:
+    """A chart over time; an hour without data or value has no point, so that the line breaks there."""
+    series = [[hour_ms, value] for hour_ms, value in points if value is not None]
+    return {"kind": "time", "series": series, "unit": unit, "threshold": threshold}
+
+
+def profile_chart(
+    points: Iterable[tuple[float, float]], unit: str, x_unit: str, threshold: float
+) -> dict[str, Any]:
+    """A chart over something else than time, for data too short to show a course."""
+    series = [[x, value] for x, value in points]
+    return {"kind": "profile", "series": series, "unit": unit, "x_unit": x_unit, "threshold": threshold}

@@ -1,0 +1,108 @@
+"""Questions rules ask of a fleet: which GPU is it, can its billing unit be released, how well is it covered."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from core.evidence import Evidence, GpuEvidence, Price, Site
+from core.finding import Subject
+from core.units import HOUR_MS, HOURS_PER_MONTH
+
+CASH_BILLING: Final = frozenset({"on_demand", "spot"})
+"""Billing that ends when a unit is handed back; reserved and owned capacity costs the same used or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Whether handing back a GPU lowers the bill, and why not."""
+
+    cash: bool
+    why_not: str | None = None
+
+
+def label(gpu: GpuEvidence) -> str:
+    """``GPU 3 on node-07``, as far as it is known."""
+    name = "GPU" if gpu.identity.index is None else f"GPU {gpu.identity.index}"
+    return f"{name} on {gpu.identity.host}" if gpu.identity.host else f"{name} {gpu.gpu_uuid}"
+
+
+def gpu_subject(gpu: GpuEvidence) -> Subject:
+    """The GPU as what a finding is about."""
+    return Subject("gpu", gpu.gpu_uuid, label(gpu))
+
+
+def gpus_by_uuid(evidence: Evidence) -> Mapping[str, GpuEvidence]:
+    """Index of the fleet; rules over thousands of GPUs build it once."""
+    return {gpu.gpu_uuid: gpu for gpu in evidence.gpus}
+
+
+def observed_h(evidence: Evidence, gpu: GpuEvidence) -> float:
+    """Hours between the GPU's first and last sample inside the window."""
+    first = max(evidence.window.from_ms, gpu.first_sample_ms)
+    last = min(evidence.window.to_ms, gpu.last_sample_ms)
+    return max(0.0, (last - first) / HOUR_MS)
+
+
+def coverage(evidence: Evidence, gpu: GpuEvidence) -> float:
+    """Share of the time between first and last sample in the window for which samples vouch, 0–1."""
+    span = observed_h(evidence, gpu)
+    return min(1.0, gpu.covered_h / span) if span > 0 else 0.0
+
+
+def month_h(evidence: Evidence, hours: float) -> float:
+    """Hours of the window as hours of a 730-hour month at the same pace."""
+    return hours / evidence.window.hours * HOURS_PER_MONTH if evidence.window.hours > 0 else 0.0
+
+
+def billing(price: Price | None, site: Site) -> str:
+    """How the GPU is paid: the user's own price row knows, else the site's setting."""
+    return price.billing if price is not None and price.from_user else site.billing
+
+
+def releases(evidence: Evidence, qualifying: Collection[str]) -> Mapping[str, Release]:
+    """For each qualifying GPU, whether releasing all of ``qualifying`` ends the billing unit that holds it.
+
+    A unit of several GPUs is taken to be the host: all its known GPUs must qualify, and there must be as many as the
+    user's price says. A catalogue price cannot know the shape of this machine, so there the host alone decides.
+    """
+    wanted = set(qualifying)
+    by_host: dict[str | None, int] = defaultdict(int)
+    for gpu in evidence.gpus:
+        if gpu.gpu_uuid in wanted:
+            by_host[gpu.identity.host] += 1
+    return {
+        gpu.gpu_uuid: _release(gpu, evidence.site, by_host[gpu.identity.host])
+        for gpu in evidence.gpus
+        if gpu.gpu_uuid in wanted
+    }
+
+
+def _release(gpu: GpuEvidence, site: Site, qualifying_on_host: int) -> Release:
+    price = gpu.price
+    if price is None:
+        return Release(cash=False, why_not="this GPU has no price: add a price row to see money")
+    paid = billing(price, site)
+    if paid not in CASH_BILLING:
+        return Release(
+            cash=False,
+            why_not=f"{paid} capacity costs the same used or not: the hours can be used, the bill does not fall",
+        )
+    if price.gpus_per_unit <= 1:
+        return Release(cash=True)
+    if gpu.identity.host is None:
+        return Release(
+            cash=False, why_not="its host is not known, and the price is for a unit of several GPUs"
+        )
+    if qualifying_on_host < gpu.host_gpu_count:
+        return Release(
+            cash=False,
+            why_not=f"it is billed with its host, where {qualifying_on_host} of {gpu.host_gpu_count} GPUs could be released",
+        )
+    unseen = gpu.host_gpu_count < price.gpus_per_unit
+    if unseen and (price.from_user or gpu.host_gpu_count == 1):
+        return Release(
+            cash=False,
+            why_not=f"it is billed in units of {price.gpus_per_unit} GPUs and {gpu.host_gpu_count} of this one are seen",
+        )
+    return Release(cash=True)

@@ -1,0 +1,64 @@
+"""What a GPU's own counters say of the work on it: profiling counters, or NVML's utilization and power."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.evidence import GpuEvidence
+from core.hours import GpuHour
+
+PROFILING: Final = ("dram_active_ratio", "tensor_active_ratio", "sm_active_ratio")
+WHOLE: Final = 0.95
+"""Share of an hour with work from which its means describe the work and not the pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Memory-bound as NVML shows it: busy, memory busy, and power well below the limit (R06)."""
+
+    min_busy_ratio: float
+    min_memory_busy_ratio: float
+    max_power_ratio: float
+
+
+def has_counters(gpu: GpuEvidence) -> bool:
+    """Profiling counters over at least half of its working hours."""
+    work = [hour for hour in gpu.hours if hour.active_s > 0]
+    seen = sum(1 for h in work if h.dram_active_ratio is not None and h.sm_active_ratio is not None)
+    return bool(work) and seen >= 0.5 * len(work)
+
+
+def counter_facts(gpu: GpuEvidence) -> dict[str, Any]:
+    """Means of the profiling counters over hours with work; only those that were read."""
+    facts: dict[str, Any] = {}
+    for name in PROFILING:
+        known = [
+            (value, hour.covered_s)
+            for hour in gpu.hours
+            if hour.active_s > 0 and (value := getattr(hour, name)) is not None
+        ]
+        total = sum(seconds for _, seconds in known)
+        if total > 0:
+            facts[name] = round(sum(value * seconds for value, seconds in known) / total, 4)
+    return facts
+
+
+def likely_memory_bound_h(gpu: GpuEvidence, signs: Signs) -> float | None:
+    """Hours that look memory-bound to NVML; None when readings are missing. Partly idle hours blur means: left out."""
+    verdicts = [
+        (hour.covered_s, verdict)
+        for hour in gpu.hours
+        if hour.active_s >= WHOLE * hour.covered_s > 0
+        and (verdict := _looks_bound(gpu, hour, signs)) is not None
+    ]
+    return sum(seconds for seconds, bound in verdicts if bound) / 3600 if verdicts else None
+
+
+def _looks_bound(gpu: GpuEvidence, hour: GpuHour, signs: Signs) -> bool | None:
+    limit = hour.power_limit_w if hour.power_limit_w is not None else gpu.identity.power_limit_default_w
+    if hour.busy_ratio is None or hour.memory_busy_ratio is None or hour.power_w is None or limit is None:
+        return None
+    return (
+        hour.busy_ratio >= signs.min_busy_ratio
+        and hour.memory_busy_ratio >= signs.min_memory_busy_ratio
+        and hour.power_w <= signs.max_power_ratio * limit
+    )

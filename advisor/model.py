@@ -1,0 +1,63 @@
+"""What a rule is: identity, needs, thresholds, sources and one function from evidence to findings."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from core.evidence import Evidence
+from core.finding import Effort, Finding, NotEvaluated, Risk
+
+HEADINGS: Final = ("What it finds", "Why it costs", "When it is wrong", "What to do")
+"""Every rule's docstring has these, in this order: it is the rule's page of the documentation."""
+
+STAGES: Final = ("stop", "schedule", "consolidate", "workload", "clocks", "price")
+"""Order in which savings act on a GPU-hour (advisor-rules 7.2)."""
+
+
+class Limits(BaseModel):
+    """Thresholds of a rule: every one typed, bounded, explained and tunable; an unknown name is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a threshold or a physical claim comes from."""
+
+    title: str
+    url: str
+
+
+RULES_TEXT: Final = Source("gpuwise advisor rules, section 4", "docs/rules/index.md")
+
+Verdict = Finding | NotEvaluated
+Evaluate = Callable[[Evidence, Any], Iterator[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of waste or risk.
+
+    Attributes:
+        id: kebab-case noun of the failing state; the file's name with dashes.
+        code: number in the advisor rules (``R07``).
+        title: imperative, without a subject.
+        needs: metrics (``core.metrics`` names) and facts without which it cannot judge.
+        limits: thresholds in force unless a run brings its own.
+        effort, risk: of acting on it, usually.
+        sources: for its thresholds and physics.
+        evaluate: ``(evidence, limits)`` → findings, and ``NotEvaluated`` for subjects it cannot judge.
+            Limits are of the rule's own class; the engine sees to that.
+    """
+
+    id: str
+    code: str
+    title: str
+    needs: frozenset[str]
+    limits: Limits
+    effort: Effort
+    risk: Risk
+    sources: tuple[Source, ...]
+    evaluate: Evaluate

@@ -1,0 +1,376 @@
+"""Measured use says that the other way of paying for GPUs is cheaper.
+
+What it finds
+    Rented GPUs whose *used* hours are clearly above the break-even use of an owned machine, and owned ones clearly
+    below it, per GPU model. Clearly means over the whole range: rent −30 %/+20 %, life 3–5 years, use p25–p75 of the days.
+
+Why it costs
+    Rent is paid by the hour, a machine by its life. An owned GPU-hour at 20 % use costs five times one at full use;
+    a rented one costs the same at any use, if it is handed back when idle.
+
+When it is wrong
+    Rents fall within the life of the machine, procurement takes months, storage and egress sit on one side only, staff
+    or power cannot be had, or the window is no picture of the years to come.
+
+What to do
+    Take the figures to ``gpuwise plan rent-or-buy`` with your own offer. Own the base load, rent the peaks: over eight
+    weeks, the GPUs that are busy together 80–90 % of the time.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import isfinite
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from advisor.confidence import duration, graded
+from advisor.facts import price_facts, window_facts
+from advisor.fleet import CASH_BILLING, billing, coverage, observed_h
+from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from catalog import gpu_specs
+from core import breakeven
+from core.activity import Activity
+from core.evidence import Evidence, GpuEvidence, Price, Site
+from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
+from core.units import DAY_MS, HOURS_PER_MONTH, HOURS_PER_YEAR
+
+RULE_ID: Final = "rent-or-buy"
+FLEET: Final = Subject("fleet", "fleet", "the fleet")
+
+
+class RentOrBuyLimits(Limits):
+    """Thresholds of ``rent-or-buy``."""
+
+    min_span_h: Annotated[float, Field(ge=24)] = 168.0
+    """A week at least: without a weekend, use is overstated."""
+    min_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Samples received over samples due. Hours come from the clock: a gap is neither used nor unused."""
+    rent_low_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
+    rent_high_ratio: Annotated[float, Field(ge=1)] = 1.2
+    """Rent range to hold against (cost-model 2)."""
+    life_spread_years: Annotated[float, Field(ge=0, lt=3)] = 1.0
+    """Years added and taken off the life in the range (cost-model 2: 3–5 around 4)."""
+    capex_low_ratio: Annotated[float, Field(gt=0, le=1)] = 0.6
+    capex_high_ratio: Annotated[float, Field(ge=1)] = 2.5
+    """The capex given may be this share of the catalogue's card prices × count and still be a machine of this model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GPUs of one model, with the days' use: used GPU-hours over covered ones."""
+
+    gpu_key: str
+    gpus: Sequence[GpuEvidence]
+    price: Price
+    daily_use: Sequence[float]
+    use: float
+
+    def use_at(self, share: float) -> float:
+        """Quantile of the daily use."""
+        ordered = sorted(self.daily_use)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def evaluate(evidence: Evidence, limits: RentOrBuyLimits) -> Iterator[Verdict]:
+    """Every GPU model of the fleet that the site's capex can stand for."""
+    missing = _missing(evidence.site)
+    if missing:
+        why = "Without what a machine and its power cost here, renting cannot be compared with owning."
+        yield NotEvaluated(RULE_ID, FLEET, missing, why)
+        return
+    by_model: dict[str, list[GpuEvidence]] = defaultdict(list)
+    for gpu in evidence.gpus:
+        by_model[gpu.gpu_key or "unknown"].append(gpu)
+    for gpu_key, gpus in sorted(by_model.items()):
+        subject = Subject("fleet", gpu_key, f"{len(gpus)} × {gpu_key}")
+        group, refusal = _group(evidence, gpu_key, gpus, sole=len(by_model) == 1, limits=limits)
+        if group is None:
+            yield NotEvaluated(RULE_ID, subject, *refusal)
+            continue
+        yield from _judged(evidence, group, subject, limits)
+
+
+def _missing(site: Site) -> tuple[str, ...]:
+    names = []
+    if site.own_capex_usd is None:
+        names.append("setting own_capex_usd")
+    if site.tariff_usd_per_kwh is None:
+        names.append("setting tariff_usd_per_kwh")
+    return tuple(names)
+
+
+def _group(
+    evidence: Evidence, gpu_key: str, gpus: Sequence[GpuEvidence], *, sole: bool, limits: RentOrBuyLimits
+) -> tuple[Group | None, tuple[tuple[str, ...], str]]:
+    if not _is_machine_of(gpu_key, evidence.site, sole=sole, limits=limits):
+        why = f"own_capex_usd does not look like the price of a machine with {evidence.site.own_gpu_count} × {gpu_key}."
+        return None, (("setting own_capex_usd for this GPU model",), why)
+    prices = [gpu.price for gpu in gpus if gpu.price is not None]
+    if not prices:
+        return None, (("price",), "There is no rent to compare with: add a price row.")
+    span_h = max(observed_h(evidence, gpu) for gpu in gpus)
+    if span_h < limits.min_span_h:
+        why = f"{duration(span_h)} of data; {duration(limits.min_span_h)} are needed: a purchase outlives any day."
+        return None, (("time",), why)
+    share = sum(coverage(evidence, gpu) for gpu in gpus) / len(gpus)
+    if share < limits.min_coverage_ratio:
+        return None, (
+            ("samples",),
+            f"Samples cover {share:.0%} of the time; what was used in the rest is not known.",
+        )
+    covered_h = sum(gpu.covered_h - gpu.hours_of(Activity.UNKNOWN) for gpu in gpus)
+    if covered_h <= 0:
+        return None, (("busy_ratio",), "Whether the GPUs worked was not read.")
+    use = sum(gpu.active_h for gpu in gpus) / covered_h
+    price = sorted(prices, key=lambda p: p.usd_per_gpu_hour)[len(prices) // 2]
+    return Group(gpu_key, gpus, price, _daily_use(gpus), use), ((), "")
+
+
+def _daily_use(gpus: Sequence[GpuEvidence]) -> list[float]:
+    """Used over known GPU-seconds of each day (UTC)."""
+    active: dict[int, float] = defaultdict(float)
+    known: dict[int, float] = defaultdict(float)
+    for gpu in gpus:
+        for hour in gpu.hours:
+            active[hour.hour_ms // DAY_MS] += hour.active_s
+            known[hour.hour_ms // DAY_MS] += hour.covered_s - hour.seconds.get(Activity.UNKNOWN, 0.0)
+    return [active[day] / known[day] for day in sorted(known) if known[day] > 0]
+
+
+def _is_machine_of(gpu_key: str, site: Site, *, sole: bool, limits: RentOrBuyLimits) -> bool:
+    """Whether the site's one capex can be that of a machine of this model: by the catalogue's price range per card."""
+    spec = gpu_specs.by_key(gpu_key)
+    if spec is None or spec.purchase_usd_low is None or spec.purchase_usd_high is None:
+        return sole
+    assert site.own_capex_usd is not None
+    low = limits.capex_low_ratio * spec.purchase_usd_low * site.own_gpu_count
+    high = limits.capex_high_ratio * spec.purchase_usd_high * site.own_gpu_count
+    return low <= site.own_capex_usd <= high
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Yearly fixed and hourly variable cost of an owned machine."""
+
+    fixed_usd_year: float
+    variable_usd_h: float
+    gpu_count: int
+
+    def break_even(self, rent_usd_gpu_h: float) -> float:
+        """Use above which owning is cheaper; infinite when it never is."""
+        found = breakeven.breakeven_utilisation(
+            self.fixed_usd_year, self.variable_usd_h, self.gpu_count, rent_usd_gpu_h
+        )
+        return float("inf") if found is None else found
+
+    def advantage(self, use: float, rent_usd_gpu_h: float) -> float:
+        """Dollars a month per GPU that owning saves at that use; negative: renting is cheaper."""
+        own = breakeven.own_usd_per_gpu_h(self.fixed_usd_year, self.variable_usd_h, self.gpu_count, use)
+        if own is None:
+            return -self.fixed_usd_year / self.gpu_count / HOURS_PER_YEAR * HOURS_PER_MONTH
+        return (rent_usd_gpu_h - own) * use * HOURS_PER_MONTH
+
+
+def _costs(site: Site, life_years: float) -> Costs:
+    """Cost-model 2; life is that of the case."""
+    assert site.own_capex_usd is not None
+    assert site.tariff_usd_per_kwh is not None
+    capex = site.own_capex_usd
+    capital = breakeven.capex_per_year_usd(
+        capex, site.own_residual_ratio * capex, site.own_cost_of_capital_ratio, life_years
+    )
+    idle = breakeven.energy_usd_per_h(site.own_idle_kw, site.pue, site.tariff_usd_per_kwh)
+    work = breakeven.energy_usd_per_h(
+        site.own_active_kw - site.own_idle_kw, site.pue, site.tariff_usd_per_kwh
+    )
+    fixed = capital + site.own_maintenance_ratio * capex + site.own_staff_usd_per_year + idle * HOURS_PER_YEAR
+    return Costs(fixed, work, site.own_gpu_count)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The comparison over its range of rent, life and use."""
+
+    rent: float
+    break_even: Range
+    advantage: Range
+
+
+def _case(evidence: Evidence, group: Group, limits: RentOrBuyLimits) -> Case:
+    site = evidence.site
+    rent = float(group.price.usd_per_gpu_hour)
+    years, spread = site.own_life_years, limits.life_spread_years
+    lives = (max(0.5, years - spread), years, years + spread)
+    rents = (rent * limits.rent_low_ratio, rent, rent * limits.rent_high_ratio)
+    uses = (group.use_at(0.25), group.use, group.use_at(0.75))
+    middle = _costs(site, site.own_life_years)
+    points = [_costs(site, life).break_even(r) for life, r in product(lives, rents)]
+    gains = [_costs(site, life).advantage(use, r) for life, r, use in product(lives, rents, uses)]
+    at_middle = middle.advantage(group.use, rent)
+    return Case(
+        rent,
+        Range(min(points), middle.break_even(rent), max(points)),
+        Range(min(*gains, at_middle), at_middle, max(*gains, at_middle)),
+    )
+
+
+def _judged(evidence: Evidence, group: Group, subject: Subject, limits: RentOrBuyLimits) -> Iterator[Verdict]:
+    case = _case(evidence, group, limits)
+    rented = billing(group.price, evidence.site) in CASH_BILLING
+    machines = len(group.gpus) // evidence.site.own_gpu_count
+    if rented and group.use_at(0.25) > case.break_even.p90:
+        if machines == 0:
+            yield NotEvaluated(
+                RULE_ID,
+                subject,
+                ("GPUs for a whole machine",),
+                f"Use is above break-even, but {len(group.gpus)} GPUs do not fill a machine of {evidence.site.own_gpu_count}.",
+            )
+        else:
+            yield _buy(evidence, group, subject, case, machines)
+    elif not rented and group.use_at(0.75) < case.break_even.p10:
+        yield _rent(evidence, group, subject, case)
+
+
+def _buy(evidence: Evidence, group: Group, subject: Subject, case: Case, machines: int) -> Finding:
+    count = machines * evidence.site.own_gpu_count
+    cash = case.advantage.scaled(float(count))
+    return _finding(
+        evidence,
+        group,
+        subject,
+        case,
+        cause="buy",
+        title=f"Buy rather than rent {count} × {group.gpu_key}",
+        state="rented above break-even",
+        saving=Saving(cash_usd_month=cash),
+        no_figure=None,
+        count=count,
+    )
+
+
+def _rent(evidence: Evidence, group: Group, subject: Subject, case: Case) -> Finding:
+    return _finding(
+        evidence,
+        group,
+        subject,
+        case,
+        cause="rent",
+        title=f"Rent rather than replace {group.gpu_key} when its life ends",
+        state="owned below break-even",
+        saving=Saving(),
+        no_figure="No figure: the machines are paid. The comparison counts at the next purchase.",
+        count=len(group.gpus),
+    )
+
+
+def _finding(
+    evidence: Evidence,
+    group: Group,
+    subject: Subject,
+    case: Case,
+    *,
+    cause: str,
+    title: str,
+    state: str,
+    saving: Saving,
+    no_figure: str | None,
+    count: int,
+) -> Finding:
+    span_h = max(observed_h(evidence, gpu) for gpu in group.gpus)
+    covered_h = sum(gpu.covered_h for gpu in group.gpus) / len(group.gpus)
+    grade, confidence = graded(
+        Grade.C,
+        "Use is measured; rent, life and resale are assumptions, and the range is over them",
+        span_h=span_h,
+        covered_h=covered_h,
+    )
+    return Finding(
+        rule_id=RULE_ID,
+        subject=subject,
+        cause=cause,
+        title=title,
+        because=(
+            f"GPUs work {group.use:.0%} of the time ({group.use_at(0.25):.0%}–{group.use_at(0.75):.0%} of the days' middle"
+            f" half); an owned machine breaks even at {_percent(case.break_even.p50)}"
+            f" ({_percent(case.break_even.p10)}–{_percent(case.break_even.p90)})."
+        ),
+        state=state,
+        confidence=confidence,
+        grade=grade,
+        effort=Effort.HIGH,
+        risk=Risk.HIGH,
+        saving=saving,
+        no_figure=no_figure,
+        evidence=_facts(evidence, group, case, count),
+        actions=(
+            Action(
+                "Repeat it with your own offer",
+                f"gpuwise plan rent-or-buy --capex-usd {evidence.site.own_capex_usd:.0f} --gpu-count {evidence.site.own_gpu_count}"
+                f" --rent-usd-per-gpu-hour {case.rent:.2f} --utilisation {group.use:.3f}",
+            ),
+        ),
+        wrong_when="Rents fall, procurement takes months, staff or power cannot be had, or the window is no picture of the years to come.",
+        not_claimed="The discount of a commitment you could sign instead. Tax, network and storage beyond the capex given, migration, and the price of delivery time.",
+        gpu_uuids=tuple(gpu.gpu_uuid for gpu in group.gpus[:count]),
+        stage="price",
+        chart={},
+    )
+
+
+def _finite(share: float) -> float | None:
+    """None where no use makes owning cheaper."""
+    return round(share, 4) if isfinite(share) else None
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if isfinite(share) else "no use"
+
+
+def _facts(evidence: Evidence, group: Group, case: Case, count: int) -> dict[str, Any]:
+    site, middle = evidence.site, _costs(evidence.site, evidence.site.own_life_years)
+    opex = breakeven.own_opex_usd_per_h(
+        site.own_maintenance_ratio * (site.own_capex_usd or 0.0)
+        + site.own_staff_usd_per_year
+        + breakeven.energy_usd_per_h(site.own_idle_kw, site.pue, site.tariff_usd_per_kwh or 0.0)
+        * HOURS_PER_YEAR,
+        middle.variable_usd_h,
+    )
+    payback_h = breakeven.payback_hours(site.own_capex_usd or 0.0, case.rent * site.own_gpu_count, opex)
+    share = sum(coverage(evidence, gpu) for gpu in group.gpus) / len(group.gpus)
+    return {
+        **window_facts(evidence, share),
+        **price_facts(group.price),
+        "gpu_count": count,
+        "used_gpu_h": round(sum(gpu.active_h for gpu in group.gpus), 3),
+        "use_ratio": round(group.use, 4),
+        "use_p25_ratio": round(group.use_at(0.25), 4),
+        "use_p75_ratio": round(group.use_at(0.75), 4),
+        "breakeven_p10_ratio": _finite(case.break_even.p10),
+        "breakeven_p50_ratio": _finite(case.break_even.p50),
+        "breakeven_p90_ratio": _finite(case.break_even.p90),
+        "own_usd_per_gpu_h": breakeven.own_usd_per_gpu_h(
+            middle.fixed_usd_year, middle.variable_usd_h, middle.gpu_count, group.use
+        ),
+        "payback_months_at_full_use": None if payback_h is None else round(payback_h / HOURS_PER_MONTH, 2),
+        "capex_usd": site.own_capex_usd,
+        "life_years": site.own_life_years,
+        "tariff_usd_per_kwh": site.tariff_usd_per_kwh,
+        "pue": site.pue,
+    }
+
+
+RULE: Final = Rule(
+    id=RULE_ID,
+    code="R32",
+    title="Own the base load, rent the peaks",
+    needs=frozenset({"busy_ratio", "memory_used_bytes", "price", "own_capex_usd", "tariff_usd_per_kwh"}),
+    limits=RentOrBuyLimits(),
+    effort=Effort.HIGH,
+    risk=Risk.HIGH,
+    sources=(RULES_TEXT, Source("gpuwise cost model, section 2", "docs/cost-model.md")),
+    evaluate=evaluate,
+)

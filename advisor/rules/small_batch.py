@@ -1,0 +1,173 @@
+"""An LLM engine decodes with a batch far below what its GPU could carry.
+
+What it finds
+    Engines that spend a fifth of their busy time at less than half of the reachable token rate, φ = B/(B + B_half) < 0.5,
+    and why: the batch limit is set too low (configuration), too few requests come (demand), or the KV cache is full (kv).
+
+Why it costs
+    Decoding reads all weights at every step, whether for one sequence or for eighty. A step with 8 sequences takes
+    nearly as long as one with 64, so most of each GPU-hour is spent reading weights for too few tokens.
+
+When it is wrong
+    A latency promise that the larger batch would break, very long contexts still to come, per-request speculative
+    decoding, or several data-parallel cores behind one name. Requests that wait in front of the engine look like no demand.
+
+What to do
+    Configuration: raise the batch limit to what the KV cache holds. Demand: raising it does nothing; serve the same
+    requests with fewer replicas, or on a smaller GPU. KV: 8-bit KV cache, quantised weights, or shorter contexts.
+    Throughput becomes money only when whole replicas fall away.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from advisor import small_batch_advice as advice
+from advisor.batch import Cause, Diagnosis, Pressure, diagnose, pressure
+from advisor.confidence import duration
+from advisor.engine_time import engine_coverage, engine_subject
+from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.serving import Serving, servings
+from core.evidence import Evidence
+from core.finding import Effort, NotEvaluated, Risk, Subject
+from core.hours import EngineHour
+
+RULE_ID: Final = "small-batch"
+
+
+class SmallBatchLimits(Limits):
+    """Thresholds of ``small-batch``."""
+
+    max_saturation_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """φ below which a batch is small (R07)."""
+    min_small_ratio: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Share of busy time with a small batch before it is worth a word (R07)."""
+    min_busy_s: Annotated[float, Field(ge=60)] = 300.0
+    """Busy time below which start and end of a load weigh too much."""
+    min_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Samples received over samples due."""
+    min_gain: Annotated[float, Field(ge=1)] = 1.05
+    """Throughput gain below which a new limit is not worth a restart."""
+    itl_limit_s: Annotated[float | None, Field(gt=0)] = None
+    """Your promise for the time between tokens. None: the knee t(B) ≤ 5·t(1), as the BSC advisor sets it [S4]."""
+    knee_factor: Annotated[float, Field(gt=1)] = 5.0
+    """Step time over that of a single sequence up to which a batch may grow when no promise is given."""
+
+
+def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
+    """Every engine of the fleet."""
+    if not evidence.engines:
+        yield NotEvaluated(
+            RULE_ID, Subject("fleet", "fleet", "the fleet"), ("engine metrics",),
+            "No LLM engine is seen: scrape or import its /metrics.",
+        )  # fmt: skip
+        return
+    judged: list[tuple[Serving, Pressure, Diagnosis]] = []
+    for serving in servings(evidence):
+        refusal = _refusal(serving, limits)
+        if refusal is not None:
+            yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
+            continue
+        small = _small_hours(serving, limits)
+        seen = pressure(small, serving.batch_ceiling)
+        if (
+            seen is not None
+            and sum(h.busy_s for h in small) >= limits.min_small_ratio * serving.engine.busy_s
+        ):
+            judged.append((serving, seen, diagnose(seen)))
+    for serving, seen, verdict in judged:
+        peers = tuple(other for other, _, its in judged if its.cause is verdict.cause)
+        yield from _judged(advice.Case(evidence, peers, serving, seen, verdict), limits)
+
+
+def _refusal(serving: Serving, limits: SmallBatchLimits) -> tuple[tuple[str, ...], str] | None:
+    """What is missing and why that matters; None when the engine can be judged."""
+    engine = serving.engine
+    if engine.busy_s < limits.min_busy_s:
+        return (
+            "busy time",
+        ), f"Busy for {duration(engine.busy_s / 3600)}; {duration(limits.min_busy_s / 3600)} are needed."
+    share = engine_coverage(engine)
+    if share < limits.min_coverage_ratio:
+        return ("samples",), f"Samples cover {share:.0%} of the time."
+    if "a GPU of its own" in serving.missing:
+        return ("a GPU of its own",), "It shares its GPU with another engine: its step time is not its own."
+    if serving.model is None or serving.running is None or serving.step_s is None:
+        return (
+            serving.missing or ("step-time model",),
+            "Neither the formula (model, GPU, contexts) nor a fit on this engine's own batch sizes is possible.",
+        )
+    return None
+
+
+def _small_hours(serving: Serving, limits: SmallBatchLimits) -> list[EngineHour]:
+    """Hours whose median batch is small."""
+    model = serving.model
+    assert model is not None
+    return [
+        hour
+        for hour in serving.engine.hours
+        if hour.busy_s > 0
+        and (median := hour.running.quantile(0.5)) is not None
+        and model.saturation(median) < limits.max_saturation_ratio
+    ]
+
+
+def _judged(case: advice.Case, limits: SmallBatchLimits) -> Iterator[Verdict]:
+    cause, subject = case.diagnosis.cause, engine_subject(case.serving)
+    if cause is None:
+        yield NotEvaluated(RULE_ID, subject, case.diagnosis.missing, case.diagnosis.why)
+    elif cause is Cause.DEMAND:
+        yield advice.demand(case, _latency_batch(case.serving, limits))
+    elif cause is Cause.KV:
+        yield advice.kv(case)
+    else:
+        target = _target(case.serving, case.seen, limits)
+        if isinstance(target, int):
+            yield from advice.configuration(case, target, limits.min_gain)
+        else:
+            yield NotEvaluated(RULE_ID, subject, *target)
+
+
+def _latency_batch(serving: Serving, limits: SmallBatchLimits) -> float:
+    """Largest batch whose step time keeps the promise, or stays left of the knee."""
+    model, step_s, running = serving.model, serving.step_s, serving.running
+    assert model is not None and step_s is not None and running is not None  # noqa: PT018 - one state, seen by _refusal
+    measured = step_s / model.step_s(running)  # the promise is about this engine, not about the model of it
+    allowed = (
+        limits.knee_factor * model.step_s(1) if limits.itl_limit_s is None else limits.itl_limit_s / measured
+    )
+    return model.largest_batch_within(allowed)
+
+
+def _target(serving: Serving, seen: Pressure, limits: SmallBatchLimits) -> int | tuple[tuple[str, ...], str]:
+    """min(batch the KV cache holds, batch the latency limit holds), or what is missing for it."""
+    room = advice.kv_batch(serving, seen)
+    if room is None:
+        return (
+            "KV pool size",
+            "kv_used_ratio",
+        ), "Requests wait at the batch limit, but how far it may rise is not known."
+    return int(min(room, _latency_batch(serving, limits)))
+
+
+RULE: Final = Rule(
+    id=RULE_ID,
+    code="R07",
+    title="Fill the batch of LLM engines",
+    needs=frozenset(
+        {"running_requests", "waiting_requests", "kv_used_ratio", "generated_tokens", "prompt_tokens"}
+    ),
+    limits=SmallBatchLimits(),
+    effort=Effort.LOW,
+    risk=Risk.MEDIUM,
+    sources=(
+        RULES_TEXT,
+        Source("Recasens et al., Mind the Memory Gap", "https://arxiv.org/abs/2503.08311"),
+        Source(
+            "vLLM: optimization and tuning", "https://docs.vllm.ai/en/latest/configuration/optimization.html"
+        ),
+    ),
+    evaluate=evaluate,
+)

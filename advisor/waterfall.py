@@ -1,0 +1,162 @@
+"""What the whole portfolio saves: each saving acts on what the former ones left of a GPU's hours (advisor-rules 7.2).
+
+Per ledger and per GPU the findings act in the order of their stage. A claim is a share of what the GPU costs,
+offers or draws in a month; a later claim takes its share of what is left, so that the shares multiply and never
+add up to more than the whole. Two exceptions: claims of the stage ``stop`` are on different hours (empty, parked)
+and add up; of claims that share one gain only the larger counts.
+
+The range of the total is not the sum of best cases: errors of one rule's claims go together (one estimator, one
+bias), errors of different rules are taken as independent, so deviations add within a rule and in quadrature across
+rules. The total is capped by the spend of the same window.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import hypot
+from typing import Final
+
+from advisor.model import STAGES
+from core.evidence import Evidence, GpuEvidence
+from core.finding import Finding, Range, Saving, Totals
+from core.units import HOURS_PER_MONTH, J_PER_KWH
+
+EXCLUSIVE: Final = (
+    frozenset({"small-batch", "quantization-candidate"}),  # one throughput gain, two headline numbers
+    frozenset({"power-cap", "decode-clock"}),
+    frozenset({"oversized-gpu", "shareable-gpu"}),
+)
+"""Rules whose claims on the same hours are one or the other (7.2)."""
+
+LEDGERS: Final[tuple[tuple[str, Callable[[Saving], Range | None]], ...]] = (
+    ("cash", lambda saving: saving.cash_usd_month),
+    ("capacity", lambda saving: saving.capacity_gpu_h_month),
+    ("energy", lambda saving: saving.energy_kwh_month),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What one GPU costs, offers and draws in a month at the window's pace; None: unknown."""
+
+    cash: float | None
+    capacity: float
+    energy: float | None
+
+    def of(self, ledger: str) -> float | None:
+        """By ledger name."""
+        return {"cash": self.cash, "capacity": self.capacity, "energy": self.energy}[ledger]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one finding wants of one GPU in one ledger."""
+
+    rule_id: str
+    stage: int
+    figure: Range
+
+
+def base_of(gpu: GpuEvidence, window_h: float) -> Base:
+    """The GPU's month: what samples vouch for in the window, scaled to 730 h. A gap is neither spend nor saving."""
+    covered_share = min(1.0, gpu.covered_h / window_h) if window_h > 0 else 0.0
+    capacity = covered_share * HOURS_PER_MONTH
+    cash = None if gpu.price is None else float(gpu.price.usd_per_gpu_hour) * capacity
+    energy_j = gpu.energy_j
+    energy = None if energy_j is None or window_h <= 0 else energy_j / J_PER_KWH / window_h * HOURS_PER_MONTH
+    return Base(cash, capacity, energy)
+
+
+def totals(evidence: Evidence, findings: Sequence[Finding]) -> Totals:
+    """Totals per ledger after overlap; a ledger without any claim is None, never 0.
+
+    Args:
+        evidence: what the findings were made from; gives each GPU's spend, hours and energy.
+        findings: those that count; leave out snoozed and dismissed ones.
+    """
+    bases = {gpu.gpu_uuid: base_of(gpu, evidence.window.hours) for gpu in evidence.gpus}
+    figures = {name: _ledger(name, read, bases, findings) for name, read in LEDGERS}
+    priced = [base.cash for base in bases.values() if base.cash is not None]
+    return Totals(figures["cash"], figures["capacity"], figures["energy"], sum(priced) if priced else None)
+
+
+def _ledger(
+    name: str,
+    read: Callable[[Saving], Range | None],
+    bases: dict[str, Base],
+    findings: Iterable[Finding],
+) -> Range | None:
+    claims: dict[str, list[Claim]] = defaultdict(list)
+    for finding in findings:
+        figure = read(finding.saving)
+        if figure is None:
+            continue
+        known = [
+            (uuid, base) for uuid in finding.gpu_uuids if (base := _amount(bases, uuid, name)) is not None
+        ]
+        whole = sum(base for _, base in known)
+        for uuid, base in known:
+            share = base / whole if whole > 0 else 0.0
+            claims[uuid].append(Claim(finding.rule_id, STAGES.index(finding.stage), figure.scaled(share)))
+    if not claims:
+        return None
+    by_rule: dict[str, list[Range]] = defaultdict(list)
+    for uuid, wanted in claims.items():
+        base = _amount(bases, uuid, name) or 0.0
+        for rule_id, kept in _resolve(base, wanted):
+            by_rule[rule_id].append(kept)
+    ceiling = sum(_amount(bases, uuid, name) or 0.0 for uuid in claims)
+    return _portfolio(by_rule.values(), ceiling)
+
+
+def _amount(bases: dict[str, Base], uuid: str, ledger: str) -> float | None:
+    base = bases.get(uuid)
+    return None if base is None else base.of(ledger)
+
+
+def _resolve(base: float, claims: Sequence[Claim]) -> list[tuple[str, Range]]:
+    """What each claim keeps of one GPU after those before it."""
+    if base <= 0:
+        return []
+    kept: list[tuple[str, Range]] = []
+    left = 1.0
+    for stage in range(len(STAGES)):
+        present = _without_losers([claim for claim in claims if claim.stage == stage])
+        if STAGES[stage] == "stop":
+            for claim in present:
+                took = _clipped(claim.figure, base, room=left)
+                kept.append((claim.rule_id, took.scaled(base)))
+                left -= max(0.0, took.p50)
+            continue
+        for claim in present:
+            share = _clipped(claim.figure, base, room=1.0)
+            kept.append((claim.rule_id, share.scaled(base * left)))
+            left *= 1 - max(0.0, share.p50)
+    return kept
+
+
+def _clipped(figure: Range, base: float, room: float) -> Range:
+    """The claim as shares of the base, none above what is left."""
+    return Range(*(min(room, value / base) for value in (figure.p10, figure.p50, figure.p90)))
+
+
+def _without_losers(claims: list[Claim]) -> list[Claim]:
+    """Of mutually exclusive claims only the one with the larger median stays."""
+    stay = sorted(claims, key=lambda claim: (claim.rule_id, -claim.figure.p50))
+    for group in EXCLUSIVE:
+        rivals = [claim for claim in stay if claim.rule_id in group]
+        if len({claim.rule_id for claim in rivals}) < 2:
+            continue
+        best = max(rivals, key=lambda claim: claim.figure.p50)
+        stay = [claim for claim in stay if claim.rule_id not in group or claim.rule_id == best.rule_id]
+    return stay
+
+
+def _portfolio(by_rule: Iterable[list[Range]], ceiling: float) -> Range:
+    middle, down, up = 0.0, 0.0, 0.0
+    for parts in by_rule:
+        middle += sum(part.p50 for part in parts)
+        down = hypot(down, sum(part.p50 - part.p10 for part in parts))
+        up = hypot(up, sum(part.p90 - part.p50 for part in parts))
+    middle = min(middle, ceiling)
+    return Range(middle - down, middle, max(middle, min(middle + up, ceiling)))
