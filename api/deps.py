@@ -18,7 +18,7 @@ UNTIL: str = "End of the window: a time, a day, or an age before now. Default: t
 
 def settings(request: Request) -> Settings:
     """Settings the application was made with."""
-    return cast(Settings, request.app.state.settings)
+    return cast("Settings", request.app.state.settings)
 
 
 def now_ms(request: Request) -> int:

@@ -5,11 +5,11 @@ import io
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any, Final, Generic, TypeVar
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
@@ -42,13 +42,12 @@ class Page(BaseModel, Generic[Row]):
     """A page of a list."""
 
     items: list[Row] = Field(description="Rows, in a fixed order.")
-    next_cursor: str | None = Field(description="Give it as cursor for the rows after these; null: these are the last.")
+    next_cursor: str | None = Field(
+        description="Give it as cursor for the rows after these; null: the last page."
+    )
     window: Span | None = Field(description="The window the figures are of; null: the list has none.")
 
 
-LimitQuery = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Rows a page.")]
-CursorQuery = Annotated[str | None, Query(max_length=1000, description="next_cursor of the page before.")]
-FormatQuery = Annotated[Format, Query(alias="format", description="json, or csv for a file of the same rows.")]
 CSV_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "JSON, or CSV with format=csv; the header Link names the next page.",
@@ -57,64 +56,104 @@ CSV_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def answer(
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a list was asked for; answers it."""
+
+    request: Request
+    limit: int
+    cursor: str | None
+    format: Format
+
+    def answer(
+        self,
+        rows: Sequence[Any],
+        row_type: type[Any],
+        *,
+        ident: Sequence[str],
+        window: Window | None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Response:
+        """The page of ``rows`` that was asked for.
+
+        Args:
+            rows: all of them, in a fixed order. row_type: their dataclass; names the CSV's columns.
+            ident: fields that name a row uniquely; the cursor is the last row's.
+            more: further top-level fields of the JSON answer.
+
+        Raises:
+            UsageError: a cursor that this list did not give.
+        """
+        kept, next_cursor = cut(rows, ident, self.limit, self.cursor)
+        return self.page(kept, row_type, next_cursor=next_cursor, window=window, more=more)
+
+    def page(
+        self,
+        kept: Sequence[Any],
+        row_type: type[Any],
+        *,
+        next_cursor: str | None,
+        window: Window | None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Response:
+        """A page that was cut already."""
+        headers = {}
+        url = self.request.url
+        if next_cursor is not None:
+            headers["Link"] = f'<{url.include_query_params(cursor=next_cursor)}>; rel="next"'
+        if self.format is Format.CSV:
+            name = url.path.rstrip("/").rsplit("/", 1)[-1]
+            headers["Content-Disposition"] = f'attachment; filename="gpuwise-{name}.csv"'
+            return Response(to_csv(kept, row_type), media_type="text/csv; charset=utf-8", headers=headers)
+        body = {"items": to_json(list(kept)), "next_cursor": next_cursor, "window": to_json(window)}
+        return JSONResponse(body | dict(more or {}), headers=headers)
+
+
+def listing(
     request: Request,
-    rows: Sequence[Any],
-    row_type: type[Any],
     *,
-    ident: Sequence[str],
-    window: Window | None,
-    limit: int,
-    cursor: str | None,
-    format_: Format,
-    more: Mapping[str, Any] | None = None,
-) -> Response:
-    """A page of ``rows``, which come in a fixed order.
-
-    Args:
-        request: for the address of the next page.
-        rows: all rows. row_type: their dataclass; names the CSV columns when there are none.
-        ident: fields that name a row uniquely; the cursor is the last row's.
-        more: further top-level fields of the JSON answer.
-
-    Raises:
-        UsageError: a cursor that this list did not give.
-    """
-    kept, next_cursor = cut(rows, ident, limit, cursor)
-    headers = {}
-    if next_cursor is not None:
-        headers["Link"] = f'<{request.url.include_query_params(cursor=next_cursor)}>; rel="next"'
-    if format_ is Format.CSV:
-        name = request.url.path.rstrip("/").rsplit("/", 1)[-1]
-        headers["Content-Disposition"] = f'attachment; filename="gpuwise-{name}.csv"'
-        return Response(to_csv(kept, row_type), media_type="text/csv; charset=utf-8", headers=headers)
-    body = {"items": to_json(list(kept)), "next_cursor": next_cursor, "window": to_json(window)}
-    return JSONResponse(body | dict(more or {}), headers=headers)
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Rows a page.")] = DEFAULT_LIMIT,
+    cursor: Annotated[
+        str | None, Query(max_length=1000, description="next_cursor of the page before.")
+    ] = None,
+    format_: Annotated[
+        Format, Query(alias="format", description="json, or csv for a file of the same rows.")
+    ] = Format.JSON,
+) -> Listing:
+    """Parameters of every list."""
+    return Listing(request, limit, cursor, format_)
 
 
-def cut(rows: Sequence[Any], ident: Sequence[str], limit: int, cursor: str | None) -> tuple[Sequence[Any], str | None]:
+ListingDep = Annotated[Listing, Depends(listing)]
+
+
+def cut(
+    rows: Sequence[Any], ident: Sequence[str], limit: int, cursor: str | None
+) -> tuple[Sequence[Any], str | None]:
     """The rows after ``cursor``, at most ``limit``, and the cursor of the page after them."""
     start = 0
     if cursor is not None:
-        last = _decode(cursor)
+        last = decode(cursor)
         found = [index for index, row in enumerate(rows) if _ident(row, ident) == last]
         if not found:
             raise UsageError("cursor does not belong to this list (any more): ask again without it")
         start = found[-1] + 1
     kept = rows[start : start + limit]
     more = start + limit < len(rows)
-    return kept, _encode(_ident(kept[-1], ident)) if more else None
+    return kept, encode(_ident(kept[-1], ident)) if more else None
 
 
 def _ident(row: Any, names: Sequence[str]) -> list[Any]:
     return [to_json(getattr(row, name)) for name in names]
 
 
-def _encode(ident: list[Any]) -> str:
+def encode(ident: list[Any]) -> str:
+    """The cursor of a row."""
     return urlsafe_b64encode(json.dumps(ident, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str) -> list[Any]:
+def decode(cursor: str) -> list[Any]:
+    """The row a cursor names. Raises ``UsageError`` for text that is no cursor."""
     try:
         raw = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except ValueError as error:
@@ -150,7 +189,6 @@ def cell(value: Any) -> str | int | float:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        return float(text) == float(text) and "_" not in text
     except ValueError:
         return False
-    return "_" not in text

@@ -10,7 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from core.errors import GpuwiseError, StoreError, UsageError
+from core.errors import GpuwiseError, NotFoundError, StoreError, UsageError
+
+__all__ = ["NotFoundError", "PageOf", "install", "problem", "wants_page"]
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +43,6 @@ PageOf = Callable[[Request, int, str], Response | None]
 """Draws an error page for people: request, status, sentence; None when it cannot."""
 
 
-class NotFoundError(UsageError):
-    """The thing named in the address does not exist; 404."""
-
-
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """One problem document."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
@@ -61,7 +59,9 @@ def wants_page(request: Request) -> bool:
 def install(app: FastAPI, page_of: PageOf | None = None) -> None:
     """Answer every error of the application as a problem, or as a page where a person asks."""
 
-    def answer(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    def answer(
+        request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
         if page_of is not None and wants_page(request):
             page = page_of(request, status, detail)
             if page is not None:

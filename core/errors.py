@@ -9,6 +9,10 @@ class UsageError(GpuwiseError):
     """The call itself is off (flag, value, file that does not exist); exit code 2."""
 
 
+class NotFoundError(UsageError):
+    """The thing that was named does not exist; on the web a 404."""
+
+
 class SettingsError(UsageError):
     """A setting has a bad value; names the key and where it came from."""
 

@@ -64,7 +64,9 @@ def read_book(scope: Scope) -> Book:
     return Book(
         window=scope.window,
         gpus=gpus,
-        gpu_keys={uuid: spec.gpu_key if (spec := spec_of(gpu.identity)) else None for uuid, gpu in gpus.items()},
+        gpu_keys={
+            uuid: spec.gpu_key if (spec := spec_of(gpu.identity)) else None for uuid, gpu in gpus.items()
+        },
         spans=spans,
         hours=tuple(row for row in rows if row.gpu_uuid in gpus),
         prices=price_lookup(scope.session, scope.settings),

@@ -1,17 +1,17 @@
-"""Descriptions of row fields: said once, read by OpenAPI. Metrics bring theirs from the catalogue."""
+"""Descriptions of row fields, as ``Annotated`` marks: said once, read by OpenAPI. Metrics bring the catalogue's sentence."""
 
-from dataclasses import field
 from typing import Any
+
+from pydantic import Field
 
 from core.metrics import BY_NAME
 
 
 def about(sentence: str) -> Any:
-    """A dataclass field with its description."""
-    return field(metadata={"description": sentence})
+    """A field's description."""
+    return Field(description=sentence)
 
 
-def metric(name: str, *, note: str = "") -> Any:
-    """A dataclass field that shows a metric of the catalogue, with the catalogue's sentence."""
-    declared = BY_NAME[name]
-    return field(metadata={"description": f"{declared.help} {note}".strip()})
+def metric(name: str) -> Any:
+    """The description of a metric of the catalogue."""
+    return Field(description=BY_NAME[name].help)

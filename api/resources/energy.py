@@ -1,6 +1,7 @@
 """Energy measured at the GPU, by any key. Site energy, money and carbon belong to costs."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from api.resources.book import Book, read_book
 from api.resources.columns import about
@@ -16,16 +17,23 @@ from core.units import J_PER_KWH
 class EnergyRow:
     """Energy of one group."""
 
-    key: str | None = about("Group; null: what cannot be said (no known workload, user, engine, owner).")
-    label: str = about("The group for people.")
-    energy_j: float | None = about("Joules drawn by the GPUs themselves; null when none is known.")
-    energy_kwh: float | None = about("The same in kWh; without host share and PUE.")
-    mean_power_w: float | None = about("Energy over the time it was measured in.")
-    coverage_ratio: float | None = about(
-        "Time with known energy over the time between first and last sample; the rest is not estimated."
-    )
-    method: EnergyMethod | None = about("counter: the card's own; integrated: power over time; mixed: both.")
-    energy_covered_s: float = about("GPU-seconds behind the figure.")
+    key: Annotated[
+        str | None, about("Group; null: what cannot be said (no known workload, user, engine, owner).")
+    ]
+    label: Annotated[str, about("The group for people.")]
+    energy_j: Annotated[float | None, about("Joules drawn by the GPUs themselves; null when none is known.")]
+    energy_kwh: Annotated[float | None, about("The same in kWh; without host share and PUE.")]
+    mean_power_w: Annotated[float | None, about("Energy over the time it was measured in.")]
+    coverage_ratio: Annotated[
+        float | None,
+        about(
+            "Time with known energy over the time between first and last sample; the rest is not estimated."
+        ),
+    ]
+    method: Annotated[
+        EnergyMethod | None, about("counter: the card's own; integrated: power over time; mixed: both.")
+    ]
+    energy_covered_s: Annotated[float, about("GPU-seconds behind the figure.")]
 
 
 @dataclass(slots=True)
@@ -48,6 +56,15 @@ class EnergySum:
         self.covered_s += part.energy_covered_s
         if part.energy_method is not None:
             self.methods.add(part.energy_method)
+
+    def merge(self, other: "EnergySum") -> None:
+        """Count another sum's slices."""
+        self.known_s += other.known_s
+        if other.energy_j is None:
+            return
+        self.energy_j = (self.energy_j or 0.0) + other.energy_j
+        self.covered_s += other.covered_s
+        self.methods |= other.methods
 
     @property
     def method(self) -> EnergyMethod | None:

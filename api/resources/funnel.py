@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Annotated, Final
 
 from api.resources.book import Book, read_book
 from api.resources.columns import about
@@ -21,11 +21,15 @@ STEPS: Final = ("total", "allocated", "active", "effective")
 class FunnelRow:
     """One step of the funnel."""
 
-    step: str = about("total, allocated, active or effective.")
-    gpu_h: float | None = about("GPU-hours known to be in this step; null when nothing could tell.")
-    unknown_gpu_h: float = about("GPU-hours of the step before that nothing can place (gap, no counters).")
-    ratio: float | None = about("Share of all GPU-hours.")
-    cost_usd: Decimal | None = about("The priced hours of the step at their price; null: none is priced.")
+    step: Annotated[str, about("total, allocated, active or effective.")]
+    gpu_h: Annotated[float | None, about("GPU-hours known to be in this step; null when nothing could tell.")]
+    unknown_gpu_h: Annotated[
+        float, about("GPU-hours of the step before that nothing can place (gap, no counters).")
+    ]
+    ratio: Annotated[float | None, about("Share of all GPU-hours.")]
+    cost_usd: Annotated[
+        Decimal | None, about("The priced hours of the step at their price; null: none is priced.")
+    ]
 
 
 def rows(scope: Scope, *, book: Book | None = None) -> list[FunnelRow]:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Annotated
 
-from api.resources.book import read_book
+from api.resources.book import Book, read_book
 from api.resources.columns import about, metric
-from api.resources.pricing import PriceLookup, price_lookup, spec_of
+from api.resources.pricing import PriceLookup, spec_of
 from api.resources.scope import Scope
 from core.activity import Activity
 from core.clock import from_ms
@@ -18,43 +19,55 @@ from store.queries.fleet import FleetGpu
 class GpuRow:
     """One GPU: its newest sample, its coverage over the window, its price."""
 
-    gpu_uuid: str = about("UUID as the driver gives it; the key of everything.")
-    host: str | None = about("Host it sits in; null when the source does not say.")
-    model: str | None = about("Product name as the driver gives it.")
-    memory_total_bytes: int | None = about("Device memory including the driver's reserve.")
-    activity: Activity | None = about("What it was doing in its newest sample; null without a sample.")
-    busy_ratio: float | None = metric("busy_ratio")
-    power_w: float | None = metric("power_w")
-    memory_used_bytes: float | None = metric("memory_used_bytes")
-    sm_active_ratio: float | None = metric("sm_active_ratio")
-    tensor_active_ratio: float | None = metric("tensor_active_ratio")
-    dram_active_ratio: float | None = metric("dram_active_ratio")
-    sm_clock_hz: float | None = metric("sm_clock_hz")
-    last_sample_at: datetime | None = about("End of the newest sample, UTC.")
-    coverage_ratio: float | None = about("Share of the time between first and last sample of the window that samples vouch for.")
-    price_usd_per_hour: Decimal | None = about("Price of a GPU-hour now; null: unpriced.")
-    index: int | None = about("Number on its host; a label, never a key.")
-    gpu_key: str | None = about("Row of the GPU catalogue; null when the name resolves to none.")
-    price_basis: str | None = about("Where the price comes from, with its date.")
-    power_limit_w: float | None = metric("power_limit_w")
-    temperature_c: float | None = metric("temperature_c")
-    process_count: float | None = metric("process_count")
-    first_sample_at: datetime | None = about("Start of the oldest sample, UTC.")
+    gpu_uuid: Annotated[str, about("UUID as the driver gives it; the key of everything.")]
+    host: Annotated[str | None, about("Host it sits in; null when the source does not say.")]
+    model: Annotated[str | None, about("Product name as the driver gives it.")]
+    memory_total_bytes: Annotated[int | None, about("Device memory including the driver's reserve.")]
+    activity: Annotated[
+        Activity | None, about("What it was doing in its newest sample; null without a sample.")
+    ]
+    busy_ratio: Annotated[float | None, metric("busy_ratio")]
+    power_w: Annotated[float | None, metric("power_w")]
+    memory_used_bytes: Annotated[float | None, metric("memory_used_bytes")]
+    sm_active_ratio: Annotated[float | None, metric("sm_active_ratio")]
+    tensor_active_ratio: Annotated[float | None, metric("tensor_active_ratio")]
+    dram_active_ratio: Annotated[float | None, metric("dram_active_ratio")]
+    sm_clock_hz: Annotated[float | None, metric("sm_clock_hz")]
+    last_sample_at: Annotated[datetime | None, about("End of the newest sample, UTC.")]
+    coverage_ratio: Annotated[
+        float | None,
+        about("Share of the time between first and last sample of the window that samples vouch for."),
+    ]
+    price_usd_per_hour: Annotated[Decimal | None, about("Price of a GPU-hour now; null: unpriced.")]
+    index: Annotated[int | None, about("Number on its host; a label, never a key.")]
+    gpu_key: Annotated[str | None, about("Row of the GPU catalogue; null when the name resolves to none.")]
+    price_basis: Annotated[str | None, about("Where the price comes from, with its date.")]
+    power_limit_w: Annotated[float | None, metric("power_limit_w")]
+    temperature_c: Annotated[float | None, metric("temperature_c")]
+    process_count: Annotated[float | None, metric("process_count")]
+    first_sample_at: Annotated[datetime | None, about("Start of the oldest sample, UTC.")]
 
 
-def rows(scope: Scope) -> list[GpuRow]:
+def rows(scope: Scope, *, book: Book | None = None) -> list[GpuRow]:
     """Every GPU ever seen, by host, index and UUID."""
-    book = read_book(scope)
+    read = book or read_book(scope)
     covered: dict[str, float] = {}
-    known: dict[str, float] = {uuid: (span.to_ms - span.from_ms) / 1000 for uuid, span in book.spans.items()}
-    for hour in book.hours:
+    known: dict[str, float] = {uuid: (span.to_ms - span.from_ms) / 1000 for uuid, span in read.spans.items()}
+    for hour in read.hours:
         covered[hour.gpu_uuid] = covered.get(hour.gpu_uuid, 0.0) + hour.covered_s
-    prices = price_lookup(scope.session, scope.settings)
     found = [
-        _row(gpu, prices, scope.now_ms, _ratio(covered.get(gpu.identity.gpu_uuid), known.get(gpu.identity.gpu_uuid)))
+        _row(
+            gpu,
+            read.prices,
+            scope.now_ms,
+            _ratio(covered.get(gpu.identity.gpu_uuid), known.get(gpu.identity.gpu_uuid)),
+        )
         for gpu in fleet.gpus(scope.session)
     ]
-    return sorted(found, key=lambda row: (row.host or "~", row.index if row.index is not None else 1 << 20, row.gpu_uuid))
+    return sorted(
+        found,
+        key=lambda row: (row.host or "~", row.index if row.index is not None else 1 << 20, row.gpu_uuid),
+    )
 
 
 def _ratio(covered_s: float | None, known_s: float | None) -> float | None:

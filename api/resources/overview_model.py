@@ -6,9 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from api.resources.funnel import FunnelRow
-from api.resources.recommendations import RecommendationRow, TotalsView
 from core.activity import Activity
 from core.evidence import Window
+from core.finding import Totals
+from store.queries.recommendations import Recommendation
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class FleetLine:
     idle_usd: Decimal | None
     price_usd_per_hour: Decimal | None
     strip: tuple[Activity | None, ...]
-    advice: RecommendationRow | None
+    advice: Recommendation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ class Overview:
         price_note: whose prices and how old, for people.
         carbon_g: of site energy; None when unknown. carbon_note: code, year, method.
         energy_kwh: at the GPUs. site_kwh: with host share and PUE.
-        totals: of the recorded open recommendations, after overlap; None before the first run of the rules.
+        totals: of the last run of the rules that was recorded, after overlap; None before the first one.
         recommendations: best five open ones. open_count: all open ones.
+        not_evaluated_count: judgements the last run refused; None before the first one.
         verified_usd_month: None: nothing verified yet (comes with verification).
     """
 
@@ -127,8 +129,8 @@ class Overview:
     carbon_note: str
     funnel: tuple[FunnelRow, ...]
     days: tuple[Day, ...]
-    totals: TotalsView | None
-    recommendations: tuple[RecommendationRow, ...]
+    totals: Totals | None
+    recommendations: tuple[Recommendation, ...]
     open_count: int
     not_evaluated_count: int | None
     fleet: tuple[FleetLine, ...]

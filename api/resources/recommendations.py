@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from api.resources.columns import about
 from core.clock import from_ms
@@ -38,51 +38,57 @@ class MoneyRange:
 class SavingView:
     """Three ledgers, never added together; null: no claim in that ledger."""
 
-    cash_usd_month: MoneyRange | None = about("Dollars a month that would no longer be billed.")
-    capacity_gpu_h_month: Range | None = about("GPU-hours a month that would be free for other work.")
-    energy_kwh_month: Range | None = about("Energy a month, at the GPU.")
+    cash_usd_month: Annotated[MoneyRange | None, about("Dollars a month that would no longer be billed.")]
+    capacity_gpu_h_month: Annotated[
+        Range | None, about("GPU-hours a month that would be free for other work.")
+    ]
+    energy_kwh_month: Annotated[Range | None, about("Energy a month, at the GPU.")]
 
 
 @dataclass(frozen=True, slots=True)
 class TotalsView:
     """All findings that count, after overlap (design 10.3); never more than the spend."""
 
-    cash_usd_month: MoneyRange | None = about("Dollars a month.")
-    capacity_gpu_h_month: Range | None = about("GPU-hours a month.")
-    energy_kwh_month: Range | None = about("Energy a month, at the GPU.")
-    spend_usd_month: Decimal | None = about("What the priced GPUs of the same window cost in a month.")
+    cash_usd_month: Annotated[MoneyRange | None, about("Dollars a month.")]
+    capacity_gpu_h_month: Annotated[Range | None, about("GPU-hours a month.")]
+    energy_kwh_month: Annotated[Range | None, about("Energy a month, at the GPU.")]
+    spend_usd_month: Annotated[
+        Decimal | None, about("What the priced GPUs of the same window cost in a month.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class RecommendationRow:
     """One finding, its saving, its evidence and where it stands."""
 
-    rule_id: str = about("Failing state as a noun phrase.")
-    subject: Subject = about("What it is about.")
-    status: Status = about("Where people have taken it; open until someone acts.")
-    title: str = about("What to do.")
-    because: str = about("One sentence with the numbers.")
-    state: str = about("State in the rule's own words.")
-    confidence: str = about("In words, with the reason.")
-    grade: Grade = about("How the figure was had: A measured, B fitted here, C formula, D literature.")
-    effort: Effort = about("Work to act on it.")
-    risk: Risk = about("What can go wrong.")
-    saving: SavingView = about("Per ledger.")
-    evidence: Mapping[str, Any] = about("Numbers with units in their names.")
-    actions: tuple[Action, ...] = about("What to do, with commands.")
-    wrong_when: str = about("When this is wrong.")
-    not_claimed: str = about("What is deliberately not claimed.")
-    no_figure: str | None = about("Why there is no saving; null when there is one.")
-    cause: str = about("Branch of the rule.")
-    fingerprint: str = about("Same rule, subject and cause: the same finding.")
-    gpu_uuids: tuple[str, ...] = about("GPUs whose hours the saving acts on.")
-    stage: str = about("Its place in the waterfall.")
-    chart: Mapping[str, Any] = about("Points to draw, with the threshold.")
-    id: int | None = about("Number for claim, done, snooze, dismiss, reopen; null: not recorded.")
-    opened_at: datetime | None = about("First found, UTC.")
-    seen_at: datetime | None = about("Last found, UTC.")
-    snoozed_until: datetime | None = about("Comes back then, UTC.")
-    note: str | None = about("What the last person to act wrote.")
+    rule_id: Annotated[str, about("Failing state as a noun phrase.")]
+    subject: Annotated[Subject, about("What it is about.")]
+    status: Annotated[Status, about("Where people have taken it; open until someone acts.")]
+    title: Annotated[str, about("What to do.")]
+    because: Annotated[str, about("One sentence with the numbers.")]
+    state: Annotated[str, about("State in the rule's own words.")]
+    confidence: Annotated[str, about("In words, with the reason.")]
+    grade: Annotated[
+        Grade, about("How the figure was had: A measured, B fitted here, C formula, D literature.")
+    ]
+    effort: Annotated[Effort, about("Work to act on it.")]
+    risk: Annotated[Risk, about("What can go wrong.")]
+    saving: Annotated[SavingView, about("Per ledger.")]
+    evidence: Annotated[Mapping[str, Any], about("Numbers with units in their names.")]
+    actions: Annotated[tuple[Action, ...], about("What to do, with commands.")]
+    wrong_when: Annotated[str, about("When this is wrong.")]
+    not_claimed: Annotated[str, about("What is deliberately not claimed.")]
+    no_figure: Annotated[str | None, about("Why there is no saving; null when there is one.")]
+    cause: Annotated[str, about("Branch of the rule.")]
+    fingerprint: Annotated[str, about("Same rule, subject and cause: the same finding.")]
+    gpu_uuids: Annotated[tuple[str, ...], about("GPUs whose hours the saving acts on.")]
+    stage: Annotated[str, about("Its place in the waterfall.")]
+    chart: Annotated[Mapping[str, Any], about("Points to draw, with the threshold.")]
+    id: Annotated[int | None, about("Number for claim, done, snooze, dismiss, reopen; null: not recorded.")]
+    opened_at: Annotated[datetime | None, about("First found, UTC.")]
+    seen_at: Annotated[datetime | None, about("Last found, UTC.")]
+    snoozed_until: Annotated[datetime | None, about("Comes back then, UTC.")]
+    note: Annotated[str | None, about("What the last person to act wrote.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,9 @@ def money_range(figure: Range | None) -> MoneyRange | None:
 
 def saving_view(saving: Saving) -> SavingView:
     """A saving with its dollars as money."""
-    return SavingView(money_range(saving.cash_usd_month), saving.capacity_gpu_h_month, saving.energy_kwh_month)
+    return SavingView(
+        money_range(saving.cash_usd_month), saving.capacity_gpu_h_month, saving.energy_kwh_month
+    )
 
 
 def totals_view(totals: Totals) -> TotalsView:

@@ -6,12 +6,12 @@ a GPU's first and last sample without samples) are slices too: known time that n
 
 from collections import defaultdict
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Final
 
 from api.resources.book import Book
-from api.resources.scope import Scope
+from api.resources.by import By
 from api.resources.gpu_slice import Slice, gap, whole
+from api.resources.scope import Scope
 from api.resources.splits import by_activity, by_engine, by_workload
 from core.clock import from_ms
 from core.hours import UsageHour
@@ -20,32 +20,12 @@ from core.units import HOUR_MS
 from store.queries import fleet, hours
 from store.queries.fleet import FleetGpu
 
+__all__ = ["NOT_HELD", "UNOWNED", "By", "gpu_label", "key_of", "slices", "time_key"]
+
 UNOWNED: Final = "unowned"
 """Label of the one row of ``by=owner`` as long as no owner rules exist; its key is null."""
 NOT_HELD: Final = "not attributed"
 """Label of GPU time that no known workload, user or engine held; its key is null."""
-
-
-class By(StrEnum):
-    """What ``--by`` and ``?by=`` take."""
-
-    GPU = "gpu"
-    HOST = "host"
-    MODEL = "model"
-    WORKLOAD = "workload"
-    USER = "user"
-    ENGINE = "engine"
-    OWNER = "owner"
-    ACTIVITY = "activity"
-    HOUR = "hour"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-
-
-TIMES: Final = frozenset({By.HOUR, By.DAY, By.WEEK, By.MONTH})
-HOUR_FACTS: Final = frozenset({By.GPU, By.HOST, By.MODEL, By.OWNER, *TIMES})
-"""Keys that a GPU and an hour have as a whole; the others cut through the hour."""
 
 
 def slices(scope: Scope, book: Book, by: By) -> Iterator[Slice]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import fsum
+from typing import Annotated
 
 from api.resources.book import Book, read_book
 from api.resources.columns import about
@@ -19,18 +20,29 @@ HOUR_S = HOUR_MS / 1000
 class UsageRow:
     """GPU-hours of one group (design section 2)."""
 
-    key: str | None = about("Group; null: what cannot be said (no known workload, user, engine, owner).")
-    label: str = about("The group for people.")
-    total_gpu_h: float = about("Hours from each GPU's first to its last sample, inside the window.")
-    allocated_gpu_h: float | None = about("Hours a workload held the GPU; null when nothing could tell.")
-    active_gpu_h: float | None = about("Hours not empty and not parked; null when nothing could tell.")
-    effective_gpu_h: float | None = about(
-        "Hours of work that used the GPU well; null when no active hour had a counter that tells."
-    )
-    unknown_gpu_h: float = about("Hours without samples, or whose activity could not be named.")
-    seconds_by_activity: Mapping[str, float] = about("Seconds by activity; the gap is part of unknown.")
-    effective_unknown_gpu_h: float = about("Active hours in which nothing could tell whether they were effective.")
-    coverage_ratio: float | None = about("Share of the total that samples vouch for.")
+    key: Annotated[
+        str | None, about("Group; null: what cannot be said (no known workload, user, engine, owner).")
+    ]
+    label: Annotated[str, about("The group for people.")]
+    total_gpu_h: Annotated[float, about("Hours from each GPU's first to its last sample, inside the window.")]
+    allocated_gpu_h: Annotated[
+        float | None, about("Hours a workload held the GPU; null when nothing could tell.")
+    ]
+    active_gpu_h: Annotated[
+        float | None, about("Hours not empty and not parked; null when nothing could tell.")
+    ]
+    effective_gpu_h: Annotated[
+        float | None,
+        about("Hours of work that used the GPU well; null when no active hour had a counter that tells."),
+    ]
+    unknown_gpu_h: Annotated[float, about("Hours without samples, or whose activity could not be named.")]
+    seconds_by_activity: Annotated[
+        Mapping[str, float], about("Seconds by activity; the gap is part of unknown.")
+    ]
+    effective_unknown_gpu_h: Annotated[
+        float, about("Active hours in which nothing could tell whether they were effective.")
+    ]
+    coverage_ratio: Annotated[float | None, about("Share of the total that samples vouch for.")]
 
 
 @dataclass(slots=True)

@@ -1,0 +1,103 @@
+"""The web application: REST, pages, static files, and what every answer carries."""
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.middleware.gzip import GZipMiddleware
+
+from api import problems
+from api.routes import (
+    costs,
+    energy,
+    engines,
+    funnel,
+    gpus,
+    health,
+    hosts,
+    metrics,
+    plan,
+    prices,
+    recommendations,
+    reports,
+    usage,
+)
+from api.security import Security
+from api.static_files import MarkedFiles
+from core.settings import Settings
+from store.engine import make_engine
+
+ROUTES: Final[tuple[APIRouter, ...]] = (
+    hosts.router,
+    gpus.router,
+    engines.router,
+    usage.router,
+    costs.router,
+    energy.router,
+    funnel.router,
+    recommendations.router,
+    prices.router,
+    plan.router,
+    reports.router,
+    health.router,
+)
+"""REST, in the order of its documentation. A new route is a file in ``api/routes`` and a line here."""
+
+STATIC: Final = Path(__file__).resolve().parent.parent / "templates" / "static"
+GZIP_FROM_BYTES: Final = 1_000
+DESCRIPTION: Final = (
+    "Unknown is null, never 0. Ratios are 0–1, times ISO 8601 UTC, money decimal strings; units are in the names. "
+    "Figures come from whole clock hours. Lists page by cursor and answer as CSV with format=csv. "
+    "Errors are problem+json (RFC 9457)."
+)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application over one database. Nothing is read from it before the first request."""
+    from api.pages import PAGES, error_page
+
+    app = FastAPI(
+        title="gpuwise",
+        version=own_version(),
+        description=DESCRIPTION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    app.state.engine = make_engine(settings.database_url)
+    for router in ROUTES:
+        app.include_router(router, prefix="/api/v1", responses=problems.RESPONSES)
+    app.include_router(metrics.router)
+    for router in PAGES:
+        app.include_router(router, include_in_schema=False)
+    app.mount("/static", MarkedFiles(directory=STATIC), name="static")
+    problems.install(app, error_page)
+    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES)
+    app.add_middleware(Security, settings=settings)
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def own_version() -> str:
+    """Version of the installed package."""
+    try:
+        return version("gpuwise")
+    except PackageNotFoundError:
+        return "0"
+
+
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the shape of our errors in it."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        schemas["Problem"] = problems.SCHEMA
+        schemas.pop("HTTPValidationError", None)
+        schemas.pop("ValidationError", None)
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,115 @@
+"""Evidence from the store, rules over it, findings with what people made of them, and the record of it all."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from advisor.engine import advise
+from advisor.waterfall import totals
+from api.resources.pricing import PriceLookup, price_lookup, site
+from api.resources.recommendations import AdviceView, row_of, totals_view
+from api.resources.scope import Scope
+from core.evidence import Evidence, Window
+from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
+from store.queries import meta
+from store.queries import recommendations as kept
+from store.queries.evidence import evidence
+from store.queries.recommendations import Recommendation
+
+SET_ASIDE: Final = frozenset({Status.SNOOZED, Status.DISMISSED})
+"""Their savings do not count: somebody said so."""
+LAST_RUN: Final = "last_advice"
+"""Key in ``meta``: what a run says beyond its findings. Findings have a table; this is one value, replaced by each run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """What the last recorded run of the rules said beyond its findings.
+
+    ``totals`` are after overlap, without snoozed and dismissed findings *as they were then*.
+    """
+
+    at_ms: int
+    window: Window
+    totals: Totals
+    not_evaluated: tuple[NotEvaluated, ...]
+
+
+def read_evidence(scope: Scope, prices: PriceLookup | None = None) -> Evidence:
+    """What the rules may see of the scope's window."""
+    return evidence(
+        scope.session,
+        window=scope.window,
+        now_ms=scope.now_ms,
+        site=site(scope.settings),
+        price_of=prices or price_lookup(scope.session, scope.settings),
+    )
+
+
+def run(scope: Scope, *, record: bool) -> AdviceView:
+    """Run the rules over the scope's window.
+
+    Args:
+        scope: where and when.
+        record: write the findings, so that people can follow them; else nothing changes.
+    """
+    seen = read_evidence(scope)
+    advice = advise(seen)
+    if record:
+        kept.record(scope.session, advice, scope.now_ms)
+    by_fingerprint = {item.finding.fingerprint: item for item in kept.listing(scope.session)}
+    counting = [finding for finding in advice.findings if _counts(by_fingerprint.get(finding.fingerprint))]
+    whole = advice.totals if len(counting) == len(advice.findings) else totals(seen, counting)
+    if record:
+        _remember(scope, advice, whole)
+    return view_of(advice, whole, by_fingerprint)
+
+
+def view_of(advice: Advice, whole: Totals, by_fingerprint: Mapping[str, Recommendation]) -> AdviceView:
+    """Findings with their status, what could not be judged, and the totals."""
+    return AdviceView(
+        recommendations=tuple(
+            row_of(finding, by_fingerprint.get(finding.fingerprint)) for finding in advice.findings
+        ),
+        not_evaluated=advice.not_evaluated,
+        totals=totals_view(whole),
+    )
+
+
+def _counts(item: Recommendation | None) -> bool:
+    return item is None or item.status not in SET_ASIDE
+
+
+def _remember(scope: Scope, advice: Advice, whole: Totals) -> None:
+    last = LastRun(scope.now_ms, scope.window, whole, advice.not_evaluated)
+    meta.put(scope.session, LAST_RUN, json.dumps(asdict(last), separators=(",", ":")))
+
+
+def last_run(session: Session) -> LastRun | None:
+    """What the last recorded run said beyond its findings; None before the first one."""
+    text = meta.get(session, LAST_RUN)
+    if text is None:
+        return None
+    raw: dict[str, Any] = json.loads(text)
+    whole = raw["totals"]
+    return LastRun(
+        at_ms=raw["at_ms"],
+        window=Window(**raw["window"]),
+        totals=Totals(
+            _range(whole["cash_usd_month"]),
+            _range(whole["capacity_gpu_h_month"]),
+            _range(whole["energy_kwh_month"]),
+            whole["spend_usd_month"],
+        ),
+        not_evaluated=tuple(
+            NotEvaluated(item["rule_id"], Subject(**item["subject"]), tuple(item["missing"]), item["why"])
+            for item in raw["not_evaluated"]
+        ),
+    )
+
+
+def _range(raw: Mapping[str, float] | None) -> Range | None:
+    return None if raw is None else Range(**raw)

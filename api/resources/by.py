@@ -1,0 +1,20 @@
+"""Keys that tables group on."""
+
+from enum import StrEnum
+
+
+class By(StrEnum):
+    """What ``--by`` and ``?by=`` take."""
+
+    GPU = "gpu"
+    HOST = "host"
+    MODEL = "model"
+    WORKLOAD = "workload"
+    USER = "user"
+    ENGINE = "engine"
+    OWNER = "owner"
+    ACTIVITY = "activity"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"

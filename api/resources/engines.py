@@ -1,0 +1,184 @@
+"""Every LLM engine: load, rate, energy and money per token, and how far it is from its hardware's limits.
+
+Rates are over the time with requests running. Energy and money per token use only the hours in which energy, or the
+price of every GPU, is known, with the tokens of those same hours.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Final
+
+from advisor.serving import Serving, servings
+from api.resources.advise import read_evidence
+from api.resources.columns import about
+from api.resources.pricing import PriceLookup, price_lookup
+from api.resources.scope import Scope
+from core.clock import from_ms
+from core.evidence import EngineEvidence
+from core.hours import EngineHour
+from core.money import usd
+from core.units import HOUR_MS
+from ledger.unit_economics import usd_per_million_tokens
+
+HOUR_S: Final = HOUR_MS / 1000
+LIMITS: Final = ("max_num_seqs", "max_running_requests", "max_batch_size", "max_concurrent_requests")
+THIN_BUSY_S: Final = 120.0
+"""Two minutes: a run shorter than that is edges more than middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """One engine over the window."""
+
+    engine: Annotated[str, about("Scrape target and core: instance/engine; unique in the fleet.")]
+    host: Annotated[str | None, about("Host part of the instance.")]
+    gpu_uuids: Annotated[tuple[str, ...], about("GPUs it runs on; empty when that could not be told.")]
+    kind: Annotated[str, about("vllm, sglang, tgi, trtllm or llamacpp.")]
+    model: Annotated[str | None, about("Model name as the engine gives it.")]
+    running_mean: Annotated[float | None, about("Requests in the batch, mean over busy time.")]
+    running_p95: Annotated[float | None, about("Requests in the batch: 95 % of busy time at or below.")]
+    waiting_mean: Annotated[float | None, about("Requests waiting, mean over busy time.")]
+    kv_used_max_ratio: Annotated[float | None, about("Highest share of the KV cache in use.")]
+    tokens_generated: Annotated[float | None, about("Tokens generated in the window.")]
+    tokens_prompt: Annotated[float | None, about("Prompt tokens processed in the window.")]
+    tokens_per_s: Annotated[
+        float | None, about("Generated tokens per second over the time with requests running.")
+    ]
+    tokens_per_j: Annotated[float | None, about("Generated tokens per joule of its GPUs over the same time.")]
+    usd_per_million_tokens: Annotated[
+        Decimal | None,
+        about("Dollars per million generated tokens over the same time; null: a GPU is unpriced."),
+    ]
+    itl_s: Annotated[
+        float | None, about("Mean time between tokens: the engine's histogram, else running × time / tokens.")
+    ]
+    mbu_ratio: Annotated[float | None, about("Share of the memory bandwidth that decoding uses.")]
+    mfu_ratio: Annotated[float | None, about("Share of the dense peak arithmetic rate in use.")]
+    half_batch: Annotated[float | None, about("Batch size at which the rate is half of what is reachable.")]
+    data_quality: Annotated[tuple[str, ...], about("What limits these figures, in short sentences.")]
+    busy_s: Annotated[float, about("Seconds with requests running.")]
+    covered_s: Annotated[float, about("Seconds the engine was seen.")]
+    ttft_s: Annotated[float | None, about("Mean time to first token, from the engine's histogram.")]
+    preemption_count: Annotated[float | None, about("Preempted requests in the window.")]
+    finished_requests: Annotated[float | None, about("Requests finished in the window.")]
+    join: Annotated[str, about("How its GPUs were told: process, host or unknown.")]
+    price_basis: Annotated[str | None, about("Where the price comes from; null: unpriced.")]
+    first_seen_at: Annotated[datetime | None, about("First hour with data in the window, UTC.")]
+    last_seen_at: Annotated[datetime | None, about("End of the last hour with data in the window, UTC.")]
+
+
+def rows(scope: Scope) -> list[EngineRow]:
+    """Every engine with data in the window, by name."""
+    prices = price_lookup(scope.session, scope.settings)
+    found = servings(read_evidence(scope, prices))
+    return sorted((_row(serving, prices) for serving in found), key=lambda row: row.engine)
+
+
+def _row(serving: Serving, prices: PriceLookup) -> EngineRow:
+    engine = serving.engine
+    money, basis = _usd_per_million(serving, prices)
+    hours = [hour.hour_ms for hour in engine.hours]
+    return EngineRow(
+        engine=engine.identity.engine,
+        host=engine.identity.host,
+        gpu_uuids=engine.gpu_uuids,
+        kind=engine.identity.kind,
+        model=engine.identity.model,
+        running_mean=engine.running.mean(),
+        running_p95=engine.running.quantile(0.95),
+        waiting_mean=engine.waiting.mean(),
+        kv_used_max_ratio=engine.kv_used.max(),
+        tokens_generated=engine.total("generated_tokens"),
+        tokens_prompt=engine.total("prompt_tokens"),
+        tokens_per_s=_rate(engine),
+        tokens_per_j=_tokens_per_j(engine),
+        usd_per_million_tokens=money,
+        itl_s=serving.itl_s,
+        mbu_ratio=serving.mbu,
+        mfu_ratio=serving.mfu,
+        half_batch=serving.half_batch,
+        data_quality=tuple(_quality(serving)),
+        busy_s=engine.busy_s,
+        covered_s=engine.covered_s,
+        ttft_s=_mean(engine, "ttft_sum_s", "ttft_count"),
+        preemption_count=engine.total("preemption_count"),
+        finished_requests=engine.total("finished_requests"),
+        join=engine.join,
+        price_basis=basis,
+        first_seen_at=from_ms(min(hours)) if hours else None,
+        last_seen_at=from_ms(max(hours) + HOUR_MS) if hours else None,
+    )
+
+
+def _rate(engine: EngineEvidence) -> float | None:
+    tokens = engine.total("busy_generated_tokens")
+    return None if tokens is None or engine.busy_s <= 0 else tokens / engine.busy_s
+
+
+def _mean(engine: EngineEvidence, total: str, count: str) -> float | None:
+    whole, parts = engine.total(total), engine.total(count)
+    return None if whole is None or not parts else whole / parts
+
+
+def _tokens_per_j(engine: EngineEvidence) -> float | None:
+    both = [
+        (hour.busy_generated_tokens, hour.busy_energy_j)
+        for hour in engine.hours
+        if hour.busy_generated_tokens is not None and hour.busy_energy_j is not None
+    ]
+    tokens, joules = sum(t for t, _ in both), sum(j for _, j in both)
+    return tokens / joules if joules > 0 else None
+
+
+def _usd_per_million(serving: Serving, prices: PriceLookup) -> tuple[Decimal | None, str | None]:
+    """Money of the busy time over its tokens, hour by hour at the price in force; None when a GPU has none."""
+    cost, tokens, busy_s, bases = Decimal(0), 0.0, 0.0, dict[str, None]()
+    for hour in serving.engine.hours:
+        if not hour.busy_s:
+            continue
+        priced = _usd_per_s(serving, hour, prices)
+        if priced is None or hour.busy_generated_tokens is None:
+            return None, None
+        rate, names = priced
+        cost += rate * usd(hour.busy_s)
+        tokens += hour.busy_generated_tokens
+        busy_s += hour.busy_s
+        bases |= dict.fromkeys(names)
+    if busy_s <= 0:
+        return None, None
+    return usd_per_million_tokens(cost * 3600 / usd(busy_s), tokens / busy_s), "; ".join(bases)
+
+
+def _usd_per_s(
+    serving: Serving, hour: EngineHour, prices: PriceLookup
+) -> tuple[Decimal, tuple[str, ...]] | None:
+    found = [prices(gpu.identity, gpu.gpu_key, hour.hour_ms) for gpu in serving.gpus]
+    known = [price for price in found if price is not None]
+    if not known or len(known) < len(serving.engine.gpu_uuids):
+        return None
+    total = sum((price.usd_per_gpu_hour for price in known), Decimal(0))
+    return total / usd(HOUR_S), tuple(price.basis for price in known)
+
+
+def _quality(serving: Serving) -> Iterator[str]:
+    """What a reader must know before trusting the row."""
+    engine = serving.engine
+    if engine.total("itl_count") is None and serving.itl_s is not None:
+        yield "inter-token latency is running × busy time / tokens: the engine published no histogram"
+    if not engine.gpu_uuids:
+        yield "its GPUs are not known, so energy, money and use of the hardware are not either"
+    elif engine.join == "host":
+        yield "its GPUs are those of its host: no process says which it holds"
+    if engine.busy_s > 0 and all(hour.busy_energy_j is None for hour in engine.hours) and engine.gpu_uuids:
+        yield "energy over busy time is not known"
+    if not any(name in engine.identity.settings for name in LIMITS):
+        yield "the limit on its batch is not published"
+    if engine.total("generated_tokens") is None:
+        yield "it publishes no count of generated tokens"
+    if 0 < engine.busy_s < THIN_BUSY_S:
+        yield f"busy for {engine.busy_s:.0f} s only: start and end weigh in"
+    if serving.missing and (serving.mbu is None or serving.mfu is None or serving.half_batch is None):
+        yield f"use of the hardware is not known: missing {', '.join(serving.missing)}"
+    yield from serving.data_quality

@@ -1,0 +1,83 @@
+"""What people do with a recommendation: claim, done, snooze, dismiss, reopen, and when each applies."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from api.resources.recommendations import RecommendationRow, row_of
+from api.resources.scope import parse_time
+from core.errors import NotFoundError, UsageError
+from core.finding import Status
+from store.queries import recommendations as kept
+
+
+class Act(StrEnum):
+    """A step a person takes."""
+
+    CLAIM = "claim"
+    DONE = "done"
+    SNOOZE = "snooze"
+    DISMISS = "dismiss"
+    REOPEN = "reopen"
+
+
+BECOMES: Final = {
+    Act.CLAIM: Status.CLAIMED,
+    Act.DONE: Status.DONE,
+    Act.SNOOZE: Status.SNOOZED,
+    Act.DISMISS: Status.DISMISSED,
+    Act.REOPEN: Status.REOPENED,
+}
+WAITING: Final = frozenset({Status.OPEN, Status.REOPENED})
+APPLIES: Final[Mapping[Act, frozenset[Status]]] = {
+    Act.CLAIM: WAITING,
+    Act.DONE: WAITING | {Status.CLAIMED},
+    Act.SNOOZE: WAITING | {Status.CLAIMED},
+    Act.DISMISS: WAITING | {Status.CLAIMED},
+    Act.REOPEN: frozenset({Status.CLAIMED, Status.DONE, Status.VERIFIED, Status.SNOOZED, Status.DISMISSED}),
+}
+
+
+def find(session: Session, id_: int) -> RecommendationRow:
+    """The recommendation of that number.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    found = kept.get(session, id_)
+    if found is None:
+        raise NotFoundError(f"no recommendation {id_}: GET /api/v1/recommendations lists them")
+    return row_of(found.finding, found)
+
+
+def act(
+    session: Session, id_: int, step: Act, now_ms: int, *, note: str | None, until: str | None
+) -> RecommendationRow:
+    """Take a step and return the recommendation as it is then.
+
+    Args:
+        note: in the person's words; required to dismiss.
+        until: when a snoozed one returns: a time, or a day after now; required to snooze.
+
+    Raises:
+        NotFoundError: no such recommendation. UsageError: the step does not apply, or lacks its note or time.
+    """
+    status = find(session, id_).status
+    if status not in APPLIES[step]:
+        raise UsageError(f"recommendation {id_} is {status}: {step} does not apply to it")
+    reason = (note or "").strip() or None
+    if step is Act.DISMISS and reason is None:
+        raise UsageError("dismissing needs a note: say why it does not apply")
+    until_ms = None
+    if step is Act.SNOOZE:
+        if until is None:
+            raise UsageError("snoozing needs until: the time or day it returns")
+        until_ms = parse_time(until, back_from_ms=now_ms, flag="until")
+        if until_ms <= now_ms:
+            raise UsageError(f"until {until} is not in the future: name a later time")
+    elif until is not None:
+        raise UsageError(f"until belongs to snooze, not to {step}")
+    kept.set_status(session, id_, BECOMES[step], now_ms, note=reason, until_ms=until_ms)
+    return find(session, id_)

@@ -1,0 +1,79 @@
+"""REST: recommendations and what people do with them."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.deps import NowDep, SessionDep
+from api.paging import CSV_RESPONSE, ListingDep, Page
+from api.resources import recommendation_actions as actions
+from api.resources.advise import last_run
+from api.resources.as_json import to_json
+from api.resources.recommendation_actions import Act
+from api.resources.recommendations import RecommendationRow, TotalsView, row_of, totals_view
+from core.clock import from_ms
+from core.finding import NotEvaluated, Status
+from store.queries import recommendations as kept
+
+router = APIRouter(prefix="/recommendations", tags=["recommendations"])
+IdPath = Annotated[int, Path(ge=1, le=2**31 - 1, description="The recommendation's id.")]
+
+
+class RecommendationPage(Page[RecommendationRow]):
+    """A page of recommendations, with what the last run of the rules said beside them."""
+
+    not_evaluated: list[NotEvaluated] = Field(description="What the last run could not judge, and why.")
+    totals: TotalsView | None = Field(
+        description="After overlap, of the last run; null before the first one."
+    )
+    evaluated_at: datetime | None = Field(description="When the rules last ran, UTC.")
+
+
+class StepBody(BaseModel):
+    """What goes with a step."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    note: str | None = Field(
+        default=None, max_length=2_000, description="In your words; required to dismiss."
+    )
+    until: str | None = Field(
+        default=None, max_length=40, description="Snooze only, required: the time or day it returns."
+    )
+
+
+@router.get("", response_model=RecommendationPage, responses=CSV_RESPONSE)
+def list_recommendations(
+    session: SessionDep,
+    listing: ListingDep,
+    status: Annotated[list[Status] | None, Query(description="Only these; default: all.")] = None,
+) -> Response:
+    """Findings with their status, by id; what could not be judged; totals after overlap."""
+    items = sorted(kept.listing(session, status), key=lambda item: item.id)
+    last = last_run(session)
+    more = {
+        "not_evaluated": [] if last is None else to_json(last.not_evaluated),
+        "totals": None if last is None else to_json(totals_view(last.totals)),
+        "evaluated_at": None if last is None else to_json(from_ms(last.at_ms)),
+    }
+    rows = [row_of(item.finding, item) for item in items]
+    window = None if last is None else last.window
+    return listing.answer(rows, RecommendationRow, ident=("id",), window=window, more=more)
+
+
+@router.get("/{id_}", response_model=RecommendationRow)
+def one_recommendation(session: SessionDep, id_: IdPath) -> Response:
+    """One recommendation."""
+    return JSONResponse(to_json(actions.find(session, id_)))
+
+
+@router.post("/{id_}/{step}", response_model=RecommendationRow)
+def take_step(
+    session: SessionDep, now: NowDep, id_: IdPath, step: Act, body: StepBody | None = None
+) -> Response:
+    """Claim it, say it is done, snooze it until a time, dismiss it with a reason, reopen it."""
+    given = body or StepBody()
+    return JSONResponse(to_json(actions.act(session, id_, step, now, note=given.note, until=given.until)))

@@ -1,0 +1,55 @@
+"""Prometheus text: names from the metric catalogue (base unit in the plural, ``_total`` on counters) and escaping."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from core.metrics import Kind, Metric
+from core.units import Unit
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+PLURAL: Final = {
+    Unit.RATIO: "ratio",
+    Unit.WATT: "watts",
+    Unit.JOULE: "joules",
+    Unit.BYTE: "bytes",
+    Unit.BYTE_PER_SECOND: "bytes_per_second",
+    Unit.HERTZ: "hertz",
+    Unit.CELSIUS: "celsius",
+    Unit.SECOND: "seconds",
+    Unit.TOKEN: "tokens",
+    Unit.REQUEST: "requests",
+    Unit.FLAGS: "flags",
+}
+
+
+def exported_name(metric: Metric, prefix: str) -> str:
+    """Name in Prometheus: ``power_w`` → ``gpuwise_gpu_power_watts``; a count takes its noun in the plural."""
+    stem = metric.name.removesuffix(f"_{metric.unit.value}")
+    if metric.unit is Unit.COUNT:
+        name = f"{stem}{'es' if stem.endswith('s') else 's'}"
+    else:
+        name = f"{stem}_{PLURAL[metric.unit]}"
+    return f"{prefix}_{name}_total" if metric.kind is Kind.COUNTER else f"{prefix}_{name}"
+
+
+def escaped(value: str) -> str:
+    """A label's value."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def family(name: str, kind: str, help_: str, series: Iterable[tuple[Mapping[str, str], float]]) -> list[str]:
+    """Lines of one metric family; none at all when it has no series."""
+    rows = [f"{name}{_labels(labels)} {_number(value)}" for labels, value in series]
+    if not rows:
+        return []
+    said = help_.replace("\\", "\\\\").replace("\n", "\\n")
+    return [f"# HELP {name} {said}", f"# TYPE {name} {kind}", *rows]
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    inner = ",".join(f'{key}="{escaped(value)}"' for key, value in labels.items())
+    return f"{{{inner}}}" if inner else ""
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)

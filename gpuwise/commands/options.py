@@ -1,0 +1,79 @@
+"""Options that the table commands share: where the data are, over which window, printed how."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import click
+
+from core.errors import UsageError
+from core.settings import Settings, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DATABASE_URL_HELP: Final = "sqlite:///PATH or postgresql://USER@HOST/DB."
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a command reads, and how it prints.
+
+    Attributes:
+        settings: with ``--database-url`` in place.
+        server: address of a gpuwise server to ask instead of the database; None: the database.
+        as_json: print the contract's JSON.
+    """
+
+    settings: Settings
+    server: str | None
+    as_json: bool
+
+
+def database_options(command: F) -> F:
+    """Add ``--database-url``, ``--server`` and ``--json``; the command gets them as ``source``."""
+
+    @wraps(command)
+    def with_source(
+        *args: Any, database_url: str | None, server: str | None, as_json: bool, **options: Any
+    ) -> Any:
+        if database_url is not None and server is not None:
+            raise UsageError("--database-url and --server name two places: give one")
+        settings = load({"database_url": database_url})
+        return command(*args, source=Source(settings, server, as_json), **options)
+
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON: stable names, units in the names."),
+        click.option("--server", metavar="URL", help="Ask this gpuwise server instead of a database."),
+        click.option("--database-url", metavar="URL", help=DATABASE_URL_HELP),
+    ):
+        with_source = option(with_source)
+    return with_source  # type: ignore[return-value]  # click's options keep the signature open
+
+
+def window_options(command: F) -> F:
+    """Add ``--since`` and ``--until``."""
+    command = click.option(
+        "--until", metavar="T", help="End of the window: a time, a day, or an age. Default: the newest data."
+    )(command)
+    return click.option(
+        "--since",
+        metavar="T",
+        help="Start: a time, a day such as 2026-10-05, or an age such as 7d, 24h. Default: 30 days of data.",
+    )(command)
+
+
+@contextmanager
+def open_session(settings: Settings) -> Iterator[Any]:
+    """A session on the database, made or checked first; commits once, at the end.
+
+    Raises:
+        StoreError: the database cannot be used as it is; says what to run.
+    """
+    from store.engine import make_engine, session_scope
+    from store.schema import ensure_ready
+
+    ensure_ready(settings.database_url)
+    with session_scope(make_engine(settings.database_url)) as session:
+        yield session

@@ -1,0 +1,196 @@
+"""``gpuwise gpus · hosts · usage · costs · energy · engines``: what the REST API gives, as tables or JSON."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import click
+
+from api import formats
+from api.resources.by import By
+from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
+from gpuwise.commands.options import Source, database_options, open_session, window_options
+
+NO_DATA: Final = "No data in this window: run gpuwise up, or gpuwise import, or widen --since."
+
+GPUS: Final = (
+    Column("host", "HOST"),
+    Column("index", "GPU"),
+    Column("model", "MODEL"),
+    Column("activity", "ACTIVITY"),
+    figure("busy_ratio", "BUSY", formats.percent),
+    figure("sm_active_ratio", "SM", formats.percent),
+    figure("dram_active_ratio", "DRAM", formats.percent),
+    figure("tensor_active_ratio", "TENSOR", formats.percent),
+    figure("power_w", "POWER", formats.watts),
+    figure("memory_used_bytes", "MEMORY", formats.gib),
+    figure("price_usd_per_hour", "USD/H", dollars),
+    figure("coverage_ratio", "SEEN", formats.percent),
+    Column("last_sample_at", "LAST SAMPLE"),
+    Column("gpu_uuid", "UUID"),
+)
+HOSTS: Final = (
+    Column("host", "HOST"),
+    figure("gpu_count", "GPUS", str),
+    Column("models", "MODELS", ", ".join),
+    Column("activities", "NOW", lambda found: ", ".join(f"{count} {name}" for name, count in found.items())),
+    figure("power_w", "POWER", formats.watts),
+    figure("active_gpu_h", "ACTIVE GPU-H", hours),
+    figure("total_gpu_h", "TOTAL GPU-H", hours),
+    figure("cost_usd", "COST", dollars),
+    figure("idle_cost_usd", "IDLE COST", dollars),
+    figure("coverage_ratio", "SEEN", formats.percent),
+    Column("last_sample_at", "LAST SAMPLE"),
+)
+USAGE: Final = (
+    Column("label", "GROUP"),
+    figure("total_gpu_h", "TOTAL GPU-H", hours),
+    figure("allocated_gpu_h", "ALLOCATED", hours),
+    figure("active_gpu_h", "ACTIVE", hours),
+    figure("effective_gpu_h", "EFFECTIVE", hours),
+    figure("unknown_gpu_h", "UNKNOWN", hours),
+    figure("coverage_ratio", "SEEN", formats.percent),
+    Column("key", "KEY"),
+)
+COSTS: Final = (
+    Column("label", "GROUP"),
+    figure("cost_usd", "COST", dollars),
+    figure("idle_cost_usd", "IDLE", dollars),
+    figure("energy_cost_usd", "ENERGY", dollars),
+    figure("carbon_g", "KG CO2E", lambda grams: formats.short(grams / 1000)),
+    figure("priced_ratio", "PRICED", formats.percent),
+    Column("price_basis", "PRICE"),
+    Column("key", "KEY"),
+)
+ENERGY: Final = (
+    Column("label", "GROUP"),
+    figure("energy_kwh", "ENERGY", formats.kwh),
+    figure("mean_power_w", "MEAN POWER", formats.watts),
+    figure("coverage_ratio", "MEASURED", formats.percent),
+    Column("method", "METHOD"),
+    Column("key", "KEY"),
+)
+ENGINES: Final = (
+    Column("engine", "ENGINE"),
+    Column("model", "MODEL", lambda name: name.rstrip("/").rsplit("/", 1)[-1]),
+    Column("kind", "KIND"),
+    figure("running_mean", "RUNNING", formats.short),
+    figure("waiting_mean", "WAITING", formats.short),
+    figure("kv_used_max_ratio", "KV MAX", formats.percent),
+    figure("tokens_per_s", "TOKENS/S", formats.short),
+    figure("tokens_per_j", "TOKENS/J", formats.short),
+    figure("usd_per_million_tokens", "USD/M TOKENS", dollars),
+    figure("itl_s", "ITL", formats.milliseconds),
+    figure("mbu_ratio", "MBU", formats.percent),
+    figure("mfu_ratio", "MFU", formats.percent),
+    figure("half_batch", "HALF BATCH", formats.short),
+)
+
+Rows = Callable[[Any], Sequence[Any]]
+"""``rows(scope)`` of a resource."""
+
+
+def show(
+    source: Source,
+    path: str,
+    columns: Sequence[Column],
+    rows: Rows,
+    *,
+    since: str | None,
+    until: str | None,
+    by: str | None = None,
+) -> int:
+    """Print one table from the database, or from a server's ``path``."""
+    found = _read(source, path, rows, {"since": since, "until": until, "by": by})
+    if source.as_json:
+        print_json(found)
+    else:
+        print_rows(found, columns, empty=NO_DATA)
+    return 0
+
+
+def _read(source: Source, path: str, rows: Rows, query: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    if source.server is not None:
+        from gpuwise.commands.remote import fetch
+
+        items: list[dict[str, Any]] = fetch(source.server, path, query)["items"]
+        return items
+    from api.resources.as_json import to_json
+    from api.resources.scope import scope_of
+    from core.clock import now_ms
+
+    with open_session(source.settings) as session:
+        scope = scope_of(session, source.settings, now_ms(), query["since"], query["until"])
+        return [to_json(row) for row in rows(scope)]
+
+
+def _by(default: By) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--by",
+        type=click.Choice([key.value for key in By]),
+        default=default.value,
+        show_default=True,
+        help="What to group by.",
+    )
+
+
+@click.command()
+@window_options
+@database_options
+def gpus(source: Source, since: str | None, until: str | None) -> int:
+    """Every GPU: what it does now, how well it is seen, what it costs."""
+    from api.resources.gpus import rows
+
+    return show(source, "gpus", GPUS, rows, since=since, until=until)
+
+
+@click.command()
+@window_options
+@database_options
+def hosts(source: Source, since: str | None, until: str | None) -> int:
+    """Every host: its GPUs, what they do, what they cost."""
+    from api.resources.hosts import rows
+
+    return show(source, "hosts", HOSTS, rows, since=since, until=until)
+
+
+@click.command()
+@_by(By.GPU)
+@window_options
+@database_options
+def usage(source: Source, since: str | None, until: str | None, by: str) -> int:
+    """GPU-hours: total › allocated › active › effective, and what is unknown."""
+    from api.resources.usage import rows
+
+    return show(source, "usage", USAGE, lambda scope: rows(scope, By(by)), since=since, until=until, by=by)
+
+
+@click.command()
+@_by(By.GPU)
+@window_options
+@database_options
+def costs(source: Source, since: str | None, until: str | None, by: str) -> int:
+    """Cost, idle cost, energy cost and carbon."""
+    from api.resources.costs import rows
+
+    return show(source, "costs", COSTS, lambda scope: rows(scope, By(by)), since=since, until=until, by=by)
+
+
+@click.command()
+@_by(By.GPU)
+@window_options
+@database_options
+def energy(source: Source, since: str | None, until: str | None, by: str) -> int:
+    """Energy at the GPU, with method and coverage."""
+    from api.resources.energy import rows
+
+    return show(source, "energy", ENERGY, lambda scope: rows(scope, By(by)), since=since, until=until, by=by)
+
+
+@click.command()
+@window_options
+@database_options
+def engines(source: Source, since: str | None, until: str | None) -> int:
+    """LLM engines: load, rate, energy and money per token, distance from the hardware's limits."""
+    from api.resources.engines import rows
+
+    return show(source, "engines", ENGINES, rows, since=since, until=until)

@@ -1,0 +1,33 @@
+"""Times as people write them."""
+
+import pytest
+
+from api.resources.scope import parse_time
+from core.errors import UsageError
+
+DAY = 1_790_985_600_000  # 2026-10-03T00:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("2026-10-03", DAY),
+        ("2026-10-03T00:00:00Z", DAY),
+        ("2026-10-03T02:00:00+02:00", DAY),
+        ("1d", DAY - 86_400_000),
+        ("24h", DAY - 86_400_000),
+        ("90m", DAY - 5_400_000),
+        ("2w", DAY - 14 * 86_400_000),
+        (" 7d ", DAY - 7 * 86_400_000),
+    ],
+)
+def test_days_times_and_ages_are_read(text: str, ms: int) -> None:
+    assert parse_time(text, back_from_ms=DAY, flag="since") == ms
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-13-01", "2026-10-03T00:00:00", "7y", "", "-3d", "9" * 30 + "d"]
+)
+def test_what_cannot_be_read_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"since is .* 7d"):
+        parse_time(text, back_from_ms=DAY, flag="since")
