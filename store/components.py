@@ -1,0 +1,58 @@
+"""What must be rolled up together: GPUs and engines that are joined, directly or through one another."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from store.known import KnownEngine, KnownGpu
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """GPUs and engines whose hours depend on each other: an engine's energy on its GPUs, usage on the engine.
+
+    Attributes:
+        number: of the component, to group by.
+        gpus, engines: its members. Most components are a single GPU.
+    """
+
+    number: int
+    gpus: tuple[KnownGpu, ...]
+    engines: tuple[KnownEngine, ...]
+
+    @property
+    def size(self) -> int:
+        """Members."""
+        return len(self.gpus) + len(self.engines)
+
+
+def components(gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine]) -> list[Component]:
+    """Every GPU and engine in exactly one component."""
+    by_uuid = {gpu.identity.gpu_uuid: gpu.id for gpu in gpus}
+    leader: dict[int, int] = {gpu.id: gpu.id for gpu in gpus}
+
+    def lead(key: int) -> int:
+        while leader[key] != key:
+            leader[key] = leader[leader[key]]
+            key = leader[key]
+        return key
+
+    joined = {engine.id: _ids(engine, by_uuid) for engine in engines}
+    for ids in joined.values():
+        for other in ids[1:]:
+            leader[lead(other)] = lead(ids[0])
+    members: dict[int, tuple[list[KnownGpu], list[KnownEngine]]] = {}
+    for gpu in gpus:
+        members.setdefault(lead(gpu.id), ([], []))[0].append(gpu)
+    alone: list[tuple[list[KnownGpu], list[KnownEngine]]] = []
+    for engine in engines:
+        ids = joined[engine.id]
+        if ids:
+            members[lead(ids[0])][1].append(engine)
+        else:
+            alone.append(([], [engine]))
+    parts: Iterable[tuple[list[KnownGpu], list[KnownEngine]]] = (*members.values(), *alone)
+    return [Component(number, tuple(part[0]), tuple(part[1])) for number, part in enumerate(parts)]
+
+
+def _ids(engine: KnownEngine, by_uuid: dict[str, int]) -> list[int]:
+    return [by_uuid[uuid] for uuid in engine.join.gpu_uuids if uuid in by_uuid]

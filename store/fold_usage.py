@@ -1,0 +1,150 @@
+"""Who used a GPU in one clock hour: its time and energy split among the workloads seen on it. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from core.activity import Activity, is_active, is_effective
+from core.hours import UsageHour
+from core.readings import WorkloadKey
+from core.samples import GpuSample, ProcessSample
+
+WHOLE: Final = "whole"
+MEMORY_TIME: Final = "memory_time"
+EVEN: Final = "even"
+_WEAKEST_LAST: Final = (WHOLE, MEMORY_TIME, EVEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A workload on a GPU in one interval; ``memory_bytes`` None: not told."""
+
+    workload: WorkloadKey
+    memory_bytes: float | None
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one workload (or nobody) had of the hour so far."""
+
+    allocated_ms: int = 0
+    active_ms: int = 0
+    effective_ms: int = 0
+    memory_byte_ms: float = 0.0
+    energy_j: float | None = None
+    methods: set[str] = field(default_factory=set)
+
+
+def holders_by_time(
+    samples: Sequence[GpuSample],
+    processes: Iterable[ProcessSample],
+    engines: Mapping[WorkloadKey, frozenset[int]],
+) -> dict[int, list[Holder]]:
+    """Who held one GPU in each of its intervals, by ``ts_ms``.
+
+    Args:
+        samples: the GPU's.
+        processes: what processes held of it.
+        engines: engines that run on it with the intervals they were seen in: they stand in where no process was
+            seen and the GPU was not empty (imports know engines, not processes).
+    """
+    holders: dict[int, list[Holder]] = {}
+    for process in processes:
+        holders.setdefault(process.ts_ms, []).append(Holder(process.workload, process.memory_used_bytes))
+    for sample in samples if engines else ():
+        if sample.ts_ms not in holders and sample.activity is not Activity.EMPTY:
+            seen = [Holder(engine, None) for engine, times in engines.items() if sample.ts_ms in times]
+            if seen:
+                holders[sample.ts_ms] = seen
+    return holders
+
+
+def fold_usage_hour(
+    gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample], holders: Mapping[int, Sequence[Holder]]
+) -> list[UsageHour]:
+    """Split the covered time and the energy of one GPU's hour among those who held it.
+
+    Time nobody is known to have held is the row without workload. The rows sum to the hour: milliseconds exactly,
+    joules but for the last bit.
+    """
+    accounts: dict[WorkloadKey | None, _Account] = {}
+    for sample in samples:
+        present = holders.get(sample.ts_ms)
+        if not present:
+            _book(accounts.setdefault(None, _Account()), sample, sample.covered_ms, _energy(sample), None)
+        elif len(present) == 1:
+            account = accounts.setdefault(present[0].workload, _Account())
+            account.methods.add(WHOLE)
+            _book(account, sample, sample.covered_ms, _energy(sample), present[0].memory_bytes)
+        else:
+            _share(accounts, sample, present)
+    return [
+        _usage(workload, account, gpu_uuid, hour_ms)
+        for workload, account in accounts.items()
+        if account.allocated_ms > 0
+    ]
+
+
+def _share(
+    accounts: dict[WorkloadKey | None, _Account], sample: GpuSample, present: Sequence[Holder]
+) -> None:
+    memories = [holder.memory_bytes for holder in present]
+    known = [memory for memory in memories if memory is not None]
+    total = sum(known)
+    by_memory = len(known) == len(present) and total > 0
+    shares = [memory / total for memory in known] if by_memory else [1 / len(present)] * len(present)
+    parts_ms = _split_ms(sample.covered_ms, shares)
+    parts_j = _split(_energy(sample), shares)
+    for holder, part_ms, part_j in zip(present, parts_ms, parts_j, strict=True):
+        account = accounts.setdefault(holder.workload, _Account())
+        account.methods.add(MEMORY_TIME if by_memory else EVEN)
+        _book(account, sample, part_ms, part_j, holder.memory_bytes)
+
+
+def _split_ms(whole: int, shares: Sequence[float]) -> list[int]:
+    """Whole milliseconds by share; what rounding leaves goes to the largest."""
+    parts = [int(whole * share) for share in shares]
+    parts[shares.index(max(shares))] += whole - sum(parts)
+    return parts
+
+
+def _split(whole: float | None, shares: Sequence[float]) -> list[float | None]:
+    if whole is None:
+        return [None] * len(shares)
+    parts: list[float | None] = [whole * share for share in shares]
+    largest = shares.index(max(shares))
+    parts[largest] = whole - sum(part for at, part in enumerate(parts) if at != largest and part is not None)
+    return parts
+
+
+def _energy(sample: GpuSample) -> float | None:
+    return sample.values.get("energy_j")
+
+
+def _book(
+    account: _Account, sample: GpuSample, part_ms: int, part_j: float | None, memory_bytes: float | None
+) -> None:
+    account.allocated_ms += part_ms
+    if is_active(sample.activity):
+        account.active_ms += part_ms
+        if is_effective(sample.activity, sample.values):
+            account.effective_ms += part_ms
+    if memory_bytes is not None:
+        account.memory_byte_ms += memory_bytes * sample.covered_ms
+    if part_j is not None:
+        account.energy_j = part_j + (account.energy_j or 0.0)
+
+
+def _usage(workload: WorkloadKey | None, account: _Account, gpu_uuid: str, hour_ms: int) -> UsageHour:
+    weakest = max(account.methods or {WHOLE}, key=_WEAKEST_LAST.index)
+    return UsageHour(
+        workload=workload,
+        gpu_uuid=gpu_uuid,
+        hour_ms=hour_ms,
+        allocated_s=account.allocated_ms / 1000,
+        active_s=account.active_ms / 1000,
+        effective_s=account.effective_ms / 1000,
+        memory_byte_s=account.memory_byte_ms / 1000,
+        energy_j=account.energy_j,
+        share_method=weakest,
+    )

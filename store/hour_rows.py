@@ -1,0 +1,88 @@
+"""Hours as rows and rows as hours: the one place that knows how ``core.hours`` lies in the hour tables."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from core.activity import Activity
+from core.histogram import Histogram
+from core.hours import BatchPoint, EngineHour, GpuHour, UsageHour
+from core.samples import EnergyMethod
+
+_GPU_APART: Final = {"gpu_uuid", "seconds", "joules", "energy_method"}
+_ENGINE_APART: Final = {"engine", "running", "waiting", "kv_used", "profile"}
+GPU_PLAIN: Final = tuple(f.name for f in fields(GpuHour) if f.name not in _GPU_APART)
+"""Fields of ``GpuHour`` that are columns of the same name."""
+ENGINE_PLAIN: Final = tuple(f.name for f in fields(EngineHour) if f.name not in _ENGINE_APART)
+"""Fields of ``EngineHour`` that are columns of the same name."""
+
+
+def gpu_hour_values(hour: GpuHour, gpu_id: int) -> dict[str, Any]:
+    """Columns of ``gpu_hour``."""
+    values: dict[str, Any] = {name: getattr(hour, name) for name in GPU_PLAIN}
+    values["gpu_id"] = gpu_id
+    values["energy_method"] = None if hour.energy_method is None else hour.energy_method.value
+    for activity in Activity:
+        values[f"{activity.value}_s"] = hour.seconds.get(activity, 0.0)
+        values[f"{activity.value}_j"] = hour.joules.get(activity)
+    return values
+
+
+_SECONDS: Final = tuple((activity, f"{activity.value}_s") for activity in Activity)
+_JOULES: Final = tuple((activity, f"{activity.value}_j") for activity in Activity)
+
+
+def gpu_hour_of(row: Mapping[str, Any], gpu_uuid: str) -> GpuHour:
+    """A row of ``gpu_hour``, by column name; activities without time are left out."""
+    method = row["energy_method"]
+    return GpuHour(
+        gpu_uuid=gpu_uuid,
+        seconds={activity: value for activity, column in _SECONDS if (value := row[column])},
+        joules={activity: value for activity, column in _JOULES if (value := row[column]) is not None},
+        energy_method=None if method is None else EnergyMethod(method),
+        **{name: row[name] for name in GPU_PLAIN},
+    )
+
+
+def engine_hour_values(hour: EngineHour, engine_id: int) -> dict[str, Any]:
+    """Columns of ``engine_hour``."""
+    values: dict[str, Any] = {name: getattr(hour, name) for name in ENGINE_PLAIN}
+    values["engine_id"] = engine_id
+    for name in ("running", "waiting", "kv_used"):
+        values[name] = getattr(hour, name).to_json()
+    values["profile"] = json.dumps(
+        {
+            f"{batch:g}": [round(p.seconds, 3), p.generated_tokens, p.prompt_tokens]
+            for batch, p in sorted(hour.profile.items())
+        },
+        separators=(",", ":"),
+    )
+    return values
+
+
+def engine_hour_of(row: Mapping[str, Any], engine: str) -> EngineHour:
+    """A row of ``engine_hour``, by column name."""
+    return EngineHour(
+        engine=engine,
+        running=Histogram.from_json(row["running"]),
+        waiting=Histogram.from_json(row["waiting"]),
+        kv_used=Histogram.from_json(row["kv_used"]),
+        profile={float(batch): BatchPoint(*point) for batch, point in json.loads(row["profile"]).items()},
+        **{name: row[name] for name in ENGINE_PLAIN},
+    )
+
+
+def usage_hour_values(usage: UsageHour, gpu_id: int, workload_id: int | None) -> dict[str, Any]:
+    """Columns of ``usage_hour``."""
+    return {
+        "gpu_id": gpu_id,
+        "hour_ms": usage.hour_ms,
+        "workload_id": workload_id,
+        "allocated_s": usage.allocated_s,
+        "active_s": usage.active_s,
+        "effective_s": usage.effective_s,
+        "memory_byte_s": usage.memory_byte_s,
+        "energy_j": usage.energy_j,
+        "share_method": usage.share_method,
+    }

@@ -1,0 +1,101 @@
+"""GPUs and engines as the store knows them, with the join between them: one answer for roll-up and queries."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from core.readings import EngineIdentity, GpuIdentity
+from store.joins import EngineJoin, PlacedGpu, join_engines
+from store.models.engine import EngineRow
+from store.models.gpu import GpuRow
+from store.models.host import HostRow
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGpu:
+    """A GPU with its key and the span it was seen in; ``held`` says that something held it at some time."""
+
+    id: int
+    identity: GpuIdentity
+    first_sample_ms: int | None
+    last_sample_ms: int | None
+    seen_until_ms: int | None
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEngine:
+    """An engine with its key, its span, its GPUs, and the GPU keys its hours were last rolled up with."""
+
+    id: int
+    identity: EngineIdentity
+    first_sample_ms: int | None
+    seen_until_ms: int | None
+    join: EngineJoin
+    joined_gpu_ids: str | None
+
+
+def known_gpus(connection: Connection) -> list[KnownGpu]:
+    """Every GPU, by host, index and UUID."""
+    statement = (
+        select(GpuRow.__table__, HostRow.name.label("host"))
+        .outerjoin(HostRow, HostRow.id == GpuRow.host_id)
+        .order_by(HostRow.name, GpuRow.gpu_index, GpuRow.gpu_uuid)
+    )
+    return [
+        KnownGpu(
+            row.id,
+            GpuIdentity(
+                gpu_uuid=row.gpu_uuid,
+                host=row.host,
+                index=row.gpu_index,
+                model=row.model,
+                memory_total_bytes=row.memory_total_bytes,
+                pci_bus_id=row.pci_bus_id,
+                driver_version=row.driver_version,
+                max_sm_clock_hz=row.max_sm_clock_hz,
+                power_limit_default_w=row.power_limit_default_w,
+            ),
+            row.first_sample_ms,
+            row.last_sample_ms,
+            row.seen_until_ms,
+            row.last_held_ms is not None,
+        )
+        for row in connection.execute(statement)
+    ]
+
+
+def known_engines(connection: Connection, gpus: Sequence[KnownGpu]) -> list[KnownEngine]:
+    """Every engine by name, joined to ``gpus``."""
+    statement = (
+        select(EngineRow.__table__, HostRow.name.label("host"))
+        .outerjoin(HostRow, HostRow.id == EngineRow.host_id)
+        .order_by(EngineRow.engine)
+    )
+    rows = connection.execute(statement).all()
+    identities = {
+        row.id: EngineIdentity(
+            engine=row.engine,
+            host=row.host,
+            kind=row.kind,
+            model=row.model,
+            settings=json.loads(row.settings),
+            gpu_uuids=tuple(json.loads(row.gpu_uuids)),
+        )
+        for row in rows
+    }
+    placed = [PlacedGpu(gpu.identity.gpu_uuid, gpu.identity.host, gpu.held) for gpu in gpus]
+    joins: Mapping[str, EngineJoin] = join_engines(identities.values(), placed)
+    return [
+        KnownEngine(
+            row.id,
+            identities[row.id],
+            row.first_sample_ms,
+            row.seen_until_ms,
+            joins[row.engine],
+            row.joined_gpu_ids,
+        )
+        for row in rows
+    ]

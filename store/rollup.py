@@ -1,0 +1,235 @@
+"""Roll-up: samples of hours that changed become hours and usage, in chunks, each in a transaction of its own.
+
+Stopping in the middle loses nothing: what is not yet written is still marked. Running twice changes nothing: an
+hour is computed from all its samples and replaced whole. Samples that arrive while their hour is being folded
+leave a new mark, and that hour is left for the next run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Engine
+
+from core.evidence import Window
+from core.readings import WorkloadKey
+from core.samples import EngineSample, GpuSample, ProcessSample
+from core.units import HOUR_MS
+from store import pending
+from store.components import Component, components
+from store.engine import begin_write
+from store.fold_hours import fold_engine_hour, fold_gpu_hour
+from store.fold_usage import fold_usage_hour, holders_by_time
+from store.hour_writer import HourWriter, Unit
+from store.known import KnownEngine, known_engines, known_gpus
+from store.pending import Mark
+from store.raw import RawReader, SqlRawReader
+
+MARKS_READ: Final = 20_000
+FIRST_CHUNK: Final = 64
+LARGEST_CHUNK: Final = 4_096
+"""GPU-hours and engine-hours read at once: adapted so that a chunk holds about ``CHUNK_SAMPLES``."""
+CHUNK_SAMPLES: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class RollUpResult:
+    """Hours written by one run, and marks it left."""
+
+    gpu_hours: int
+    engine_hours: int
+    usage_hours: int
+    pending_left: int
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Components and hours that are read together, with the marks that asked for them."""
+
+    hours: list[int]
+    components: dict[int, Component]
+    marks: dict[tuple[int, int], list[Mark]]
+
+    @property
+    def window(self) -> Window:
+        """From the first hour to the end of the last."""
+        return Window(self.hours[0], self.hours[-1] + HOUR_MS)
+
+    def all_marks(self) -> list[Mark]:
+        """Marks of every component and hour."""
+        return [mark for marks in self.marks.values() for mark in marks]
+
+
+def roll_up(
+    engine: Engine, reader: RawReader | None = None, *, now_ms: int, limit: int | None = None
+) -> RollUpResult:
+    """Fold every marked hour that has begun by ``now_ms`` (a host's clock may run ahead).
+
+    Args:
+        engine: the database of marks and hours.
+        reader: where raw samples are; default the same database.
+        now_ms: the time.
+        limit: at most about this many marks in this run; the rest stays for the next.
+    """
+    raw = SqlRawReader(engine) if reader is None else reader
+    with engine.begin() as connection:
+        begin_write(connection)
+        gpus = known_gpus(connection)
+        engines = known_engines(connection, gpus)
+        pending.mark_changed_joins(connection, engines, gpus)
+    parts = components(gpus, engines)
+    writer = HourWriter(engine, gpus, engines)
+    size, done = FIRST_CHUNK, 0
+    after: tuple[int, str, int] | None = None
+    while limit is None or done < limit:
+        with engine.connect() as connection:
+            marks = pending.next_marks(
+                connection, after, now_ms, min(MARKS_READ, limit - done) if limit else MARKS_READ
+            )
+        if not marks:
+            break
+        after = marks[-1].place
+        done += len(marks)
+        queue = _by_unit(marks, parts)
+        while queue:
+            chunk = _take(queue, size)
+            samples = _read(raw, chunk)
+            writer.write(_fold(chunk, samples), chunk.marks)
+            size = _next_size(size, chunk, samples.count)
+    with engine.connect() as connection:
+        left = pending.count(connection)
+    return RollUpResult(writer.gpu_hours, writer.engine_hours, writer.usage_hours, left)
+
+
+def _by_unit(marks: Sequence[Mark], parts: Sequence[Component]) -> list[tuple[int, Component, list[Mark]]]:
+    """Marks grouped by hour and component, in order of time; last first, to be taken from the end.
+
+    A GPU or engine that appeared after the fleet was read keeps its marks for the next run.
+    """
+    part_of = {("gpu", gpu.id): part for part in parts for gpu in part.gpus}
+    part_of |= {("engine", engine.id): part for part in parts for engine in part.engines}
+    units: dict[tuple[int, int], tuple[int, Component, list[Mark]]] = {}
+    for mark in marks:
+        part = part_of.get((mark.kind, mark.entity_id))
+        if part is not None:
+            units.setdefault((mark.hour_ms, part.number), (mark.hour_ms, part, []))[2].append(mark)
+    return sorted(units.values(), key=lambda unit: (unit[0], unit[1].number), reverse=True)
+
+
+def _take(queue: list[tuple[int, Component, list[Mark]]], size: int) -> _Chunk:
+    """The next hours in a row that, over all components met in them, are at most ``size`` members × hours."""
+    hour_ms, part, marks = queue.pop()
+    chunk = _Chunk([hour_ms], {part.number: part}, {(hour_ms, part.number): marks})
+    members = part.size
+    while queue:
+        hour_ms, part, marks = queue[-1]
+        new_hour = hour_ms != chunk.hours[-1]
+        members_then = members + (0 if part.number in chunk.components else part.size)
+        if hour_ms > chunk.hours[-1] + HOUR_MS or members_then * (len(chunk.hours) + new_hour) > size:
+            break
+        queue.pop()
+        members = members_then
+        chunk.components[part.number] = part
+        chunk.marks[hour_ms, part.number] = marks
+        if new_hour:
+            chunk.hours.append(hour_ms)
+    return chunk
+
+
+def _next_size(size: int, chunk: _Chunk, samples: int) -> int:
+    """Larger chunks while they hold few samples (coarse spans), smaller ones when they hold many."""
+    read = len(chunk.hours) * sum(part.size for part in chunk.components.values())
+    if samples == 0 or read < size // 2:
+        return size
+    return max(8, min(LARGEST_CHUNK, size * 2, read * CHUNK_SAMPLES // samples))
+
+
+@dataclass(slots=True)
+class _Samples:
+    """Raw samples of a chunk by whose they are and hour."""
+
+    gpu: dict[tuple[str, int], list[GpuSample]]
+    process: dict[tuple[str, int], list[ProcessSample]]
+    engine: dict[tuple[str, int], list[EngineSample]]
+
+    @property
+    def count(self) -> int:
+        """Samples of GPUs and engines."""
+        return sum(map(len, self.gpu.values())) + sum(map(len, self.engine.values()))
+
+
+def _read(raw: RawReader, chunk: _Chunk) -> _Samples:
+    uuids = [gpu.identity.gpu_uuid for part in chunk.components.values() for gpu in part.gpus]
+    names = [engine.identity.engine for part in chunk.components.values() for engine in part.engines]
+    samples = _Samples({}, {}, {})
+    if uuids:
+        for gpu in raw.gpu_samples(uuids, chunk.window):
+            samples.gpu.setdefault((gpu.gpu_uuid, gpu.ts_ms - gpu.ts_ms % HOUR_MS), []).append(gpu)
+        for process in raw.process_samples(uuids, chunk.window):
+            hour_ms = process.ts_ms - process.ts_ms % HOUR_MS
+            samples.process.setdefault((process.gpu_uuid, hour_ms), []).append(process)
+    if names:
+        for engine in raw.engine_samples(names, chunk.window):
+            samples.engine.setdefault((engine.engine, engine.ts_ms - engine.ts_ms % HOUR_MS), []).append(
+                engine
+            )
+    return samples
+
+
+def _fold(chunk: _Chunk, samples: _Samples) -> Iterator[tuple[tuple[int, int], Unit]]:
+    for hour_ms, number in chunk.marks:
+        yield (hour_ms, number), _fold_unit(chunk.components[number], hour_ms, samples)
+
+
+def _fold_unit(part: Component, hour_ms: int, samples: _Samples) -> Unit:
+    of_gpu = {
+        gpu.identity.gpu_uuid: samples.gpu.get((gpu.identity.gpu_uuid, hour_ms), []) for gpu in part.gpus
+    }
+    of_engine = {
+        e.identity.engine: samples.engine.get((e.identity.engine, hour_ms), []) for e in part.engines
+    }
+    by_time = {uuid: {s.ts_ms: s for s in found} for uuid, found in of_gpu.items()} if part.engines else {}
+    gpu_hours = [fold_gpu_hour(uuid, hour_ms, found) for uuid, found in of_gpu.items()]
+    engine_hours = [
+        fold_engine_hour(
+            engine.identity.engine,
+            hour_ms,
+            of_engine[engine.identity.engine],
+            [by_time.get(uuid, {}) for uuid in engine.join.gpu_uuids],
+        )
+        for engine in part.engines
+    ]
+    usage = {
+        uuid: fold_usage_hour(
+            uuid,
+            hour_ms,
+            found,
+            holders_by_time(
+                found, samples.process.get((uuid, hour_ms), ()), _seen_engines(part, uuid, of_engine)
+            ),
+        )
+        for uuid, found in of_gpu.items()
+        if found
+    }
+    return Unit(
+        tuple(hour for hour in gpu_hours if hour is not None),
+        tuple(hour for hour in engine_hours if hour is not None),
+        usage,
+    )
+
+
+def _seen_engines(
+    part: Component, gpu_uuid: str, of_engine: Mapping[str, Sequence[EngineSample]]
+) -> dict[WorkloadKey, frozenset[int]]:
+    """Engines of one GPU as workloads, with the intervals in which they were seen."""
+    return {
+        engine_workload(engine): frozenset(s.ts_ms for s in of_engine[engine.identity.engine])
+        for engine in part.engines
+        if gpu_uuid in engine.join.gpu_uuids
+    }
+
+
+def engine_workload(engine: KnownEngine) -> WorkloadKey:
+    """An engine as the workload that holds its GPUs."""
+    identity = engine.identity
+    return WorkloadKey("engine", identity.engine, identity.model or identity.engine, None, identity.host)
