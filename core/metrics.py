@@ -134,6 +134,7 @@ MEMORY_USED_BYTES: Final = _gauge(
     dcgm="DCGM_FI_DEV_FB_USED",
     dcgm_per_unit=float(MIB),
     smi=("memory.used",),
+    dmon="fb",
     exporter="nvidia_smi_memory_used_bytes",
 )
 MEMORY_RESERVED_BYTES: Final = _gauge(
@@ -239,6 +240,7 @@ EVENT_REASONS_FLAGS: Final = Metric(
     "nvmlDeviceGetCurrentClocksEventReasons (bit mask)",
     dcgm="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
     smi=("clocks_event_reasons.active", "clocks_throttle_reasons.active"),
+    exporter="nvidia_smi_clocks_event_reasons_active",
 )
 PCIE_RX_BYTES_PER_S: Final = _gauge(
     "pcie_rx_bytes_per_s",

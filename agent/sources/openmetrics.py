@@ -1,0 +1,164 @@
+"""Prometheus and OpenMetrics text with time stamps → readings.
+
+Text written scrape after scrape streams. Text written metric after metric (``promtool tsdb
+dump-openmetrics`` and most exports) is brought into the order of time on disk first, all files together, so
+that memory stays constant and the files of one GPU or engine join.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from agent.sources.exposition import MILLISECONDS_FROM
+from agent.sources.report import FileReport
+from agent.sources.sample_lines import SampleLines, Value
+from agent.sources.series import EngineEntity, Registry, Thing
+from agent.sources.spill import Spill
+from agent.sources.text import TextFile
+from core.clock import iso
+
+BATCH_VALUES: Final = 20_000
+
+
+class OpenMetrics:
+    """Reads any number of files: ``read`` each, then ``rest``.
+
+    Args:
+        host: name for the host of everything in the files; None: as the labels say.
+        at_ms: instant of samples that carry no time stamp; None: such a file is refused.
+    """
+
+    def __init__(self, *, host: str | None = None, at_ms: int | None = None) -> None:
+        self._registry = Registry(host)
+        self._at_ms = at_ms
+        self._spill: Spill | None = None
+
+    def read(
+        self, path: Path, report: FileReport, progress: Callable[[int], None] = lambda _bytes: None
+    ) -> Iterator[Thing]:
+        """Readings of one file as far as it is in the order of time; the others come from ``rest``.
+
+        Args:
+            path: file, gzip or not.
+            report: gets the counts and sentences.
+            progress: called now and then with the bytes of the file read so far.
+
+        Raises:
+            FormatError: this is no such text, or its samples carry no time.
+            GpuwiseError: unreadable file, full disk.
+        """
+        file = TextFile(path)
+        lines = SampleLines(self._registry, report, path, self._at_ms)
+        layout = _Layout(self._registry)
+        spilled: list[Value] = []
+        for block in file.blocks():
+            for number, values in lines.values(block, file.line + 1):
+                held = values
+                if layout.streams is None:
+                    held = layout.hold(values)
+                if layout.streams:
+                    yield from layout.take(held, number, report)
+                elif layout.streams is False:
+                    spilled += held
+            if len(spilled) >= BATCH_VALUES:
+                self._keep(spilled)
+                spilled = []
+            progress(file.bytes_read)
+        if file.cut is not None:
+            report.problem(file.line + 1, f"{file.cut}; what came before is kept")
+        self._keep(spilled)
+        yield from layout.end()
+        lines.end()
+
+    def rest(self) -> Iterator[Thing]:
+        """Readings of the files that were not in the order of time, and what engines said last of themselves."""
+        if self._spill is not None:
+            slots, entities = self._registry.slots, self._registry.entities
+            summed = frozenset(number for number, slot in enumerate(slots) if slot.summed)
+            with self._spill as spill:
+                for ts_ms, entity, values in spill.in_order(summed):
+                    yield from entities[entity].things(ts_ms, values, slots)
+            self._spill = None
+        for known in self._registry.entities:
+            if isinstance(known, EngineEntity) and known.identity != known.told:
+                known.told = known.identity
+                yield known.identity
+
+    def _keep(self, values: list[Value]) -> None:
+        if values:
+            if self._spill is None:
+                self._spill = Spill()
+            self._spill.add(values)
+
+
+class _Layout:
+    """Whether a file goes scrape after scrape or metric after metric, and the open instants of one that streams.
+
+    Told by the first entity whose time moves on: with one value seen at its first instant the file goes
+    metric after metric (or has one metric only, which the order of time on disk serves as well).
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.streams: bool | None = None
+        self._registry = registry
+        self._held: list[Value] = []
+        self._first: dict[int, tuple[int, set[str]]] = {}
+        self._open: dict[int, tuple[int, dict[int, float]]] = {}
+
+    def hold(self, values: Iterable[Value]) -> list[Value]:
+        """Keep values until the layout is clear; then all that was kept."""
+        for value in values:
+            ts_ms, entity, slot, _figure = value
+            self._held.append(value)
+            first_ms, seen = self._first.setdefault(entity, (ts_ms, set()))
+            if ts_ms == first_ms:
+                seen.add(_family(self._registry.slots[slot].reading))
+            elif self.streams is None:
+                self.streams = len(seen) > 1 and ts_ms > first_ms
+        if self.streams is None:
+            return []
+        held, self._held = self._held, []
+        return held
+
+    def take(self, values: Iterable[Value], line: int, report: FileReport) -> Iterator[Thing]:
+        """Add values to their instants; the readings that this completes."""
+        for ts_ms, entity, slot, figure in values:
+            held = self._open.get(entity)
+            if held is None or ts_ms > held[0]:
+                if held is not None:
+                    yield from self._registry.entities[entity].things(*held, self._registry.slots)
+                held = self._open[entity] = (ts_ms, {})
+            elif ts_ms < held[0]:
+                report.kept -= 1
+                report.refuse(line, f"time goes back: {iso(ts_ms)} after {iso(held[0])}")
+                continue
+            instant = held[1]
+            summed = slot in instant and self._registry.slots[slot].summed
+            instant[slot] = instant[slot] + figure if summed else figure
+
+    def end(self) -> Iterator[Thing]:
+        """The instants still open."""
+        for ts_ms, entity, slot, figure in self._held:
+            self._open.setdefault(entity, (ts_ms, {}))[1][slot] = figure
+        for entity, (ts_ms, instant) in self._open.items():
+            yield from self._registry.entities[entity].things(ts_ms, instant, self._registry.slots)
+        self._open = {}
+
+
+def _family(reading: str) -> str:
+    """Sum and count of one histogram stand together in text that goes metric after metric."""
+    return reading.partition("_sum_")[0].removesuffix("_count")
+
+
+def first_instant_ms(path: Path) -> int | None:
+    """About when a file begins: the time stamp of its first sample; None when it has none."""
+    for number, line in enumerate(TextFile(path)):
+        if line and not line.startswith("#"):
+            try:
+                stamp = float(line.split()[-1])
+            except ValueError:
+                return None
+            return round(stamp) if stamp >= MILLISECONDS_FROM else round(stamp * 1000)
+        if number > 10_000:
+            break
+    return None

@@ -1,0 +1,77 @@
+"""What became of a file: counts, the first problems with their lines, and what was assumed."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from core.errors import GpuwiseError
+
+SHOWN: Final = 20
+"""Problems kept as sentences; all are counted."""
+
+
+class FormatError(GpuwiseError):
+    """The file is not what the importer reads; ``str(error)`` names file and line."""
+
+
+@dataclass(slots=True)
+class FileReport:
+    """One imported file.
+
+    Attributes:
+        path: the file as it was given.
+        read: rows (of CSV) or samples (of exposition text) seen.
+        kept: those whose values went into readings; unknown cells among them stay unknown.
+        refused: those that were wrong (see ``problems``).
+        ignored: those of metrics and sections that gpuwise has no use for.
+        problems: first ``SHOWN`` sentences, each ``path:line: what is wrong``.
+        notes: what was assumed or joined, and where values are unknown.
+    """
+
+    path: Path
+    read: int = 0
+    kept: int = 0
+    refused: int = 0
+    ignored: int = 0
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _unknown: dict[str, tuple[int, str, int]] = field(default_factory=dict)
+
+    def refuse(self, line: int, sentence: str) -> None:
+        """Count one refused row."""
+        self.refused += 1
+        self.problem(line, sentence)
+
+    def problem(self, line: int | None, sentence: str) -> None:
+        """Keep a sentence, while there are few."""
+        place = f"{self.path}:{line}" if line is not None else f"{self.path}"
+        if len(self.problems) < SHOWN:
+            self.problems.append(f"{place}: {sentence}")
+
+    def fail(self, sentence: str) -> None:
+        """Keep the sentence that ended the reading of the file; it names the file itself."""
+        self.problems.append(sentence)
+
+    def note(self, sentence: str, line: int | None = None) -> None:
+        """Keep an assumption or a finding that refuses nothing, once."""
+        text = f"{self.path}: {sentence}" if line is None else f"{self.path}:{line}: {sentence}"
+        if text not in self.notes and len(self.notes) < SHOWN:
+            self.notes.append(text)
+
+    def unknown(self, line: int, column: str, cell: str) -> None:
+        """Count a cell that says that the value is unknown."""
+        first, text, count = self._unknown.get(column, (line, cell, 0))
+        self._unknown[column] = (first, text, count + 1)
+
+    def finish(self) -> None:
+        """Turn the counts of unknown cells into one sentence."""
+        if self._unknown:
+            line = min(first for first, _text, _count in self._unknown.values())
+            columns = ", ".join(
+                f"{column} {text or 'empty'} ({count}×)"
+                for column, (_first, text, count) in self._unknown.items()
+            )
+            self.notes.append(
+                f"{self.path}:{line}: unknown cells are stored as unknown, from this line on: {columns}"
+            )
+            self._unknown.clear()

@@ -1,0 +1,155 @@
+"""Lines of exposition text → values of GPUs and engines, counted and, where they are wrong, refused with a sentence."""
+
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+from agent.sources.exposition import (
+    MILLISECONDS_FROM,
+    LineError,
+    name_of,
+    split_line,
+    ts_ms_of,
+    value_of,
+)
+from agent.sources.report import FileReport, FormatError
+from agent.sources.series import EngineEntity, Registry, Series
+from core.clock import iso
+
+SERIES_KEPT: Final = 200_000
+"""Resolved series remembered; labels that never repeat would otherwise fill the memory."""
+HOPELESS_LINES: Final = 50
+"""A file whose first lines are all unreadable is something else."""
+
+Value = tuple[int, int, int, float]
+"""Instant (ms), entity, slot, value."""
+
+
+class SampleLines:
+    """Turns the lines of one file into values; counts and sentences go to its report."""
+
+    def __init__(self, registry: Registry, report: FileReport, path: Path, at_ms: int | None) -> None:
+        self._registry, self._report, self._path, self._at_ms = registry, report, path, at_ms
+        self._series: dict[str, Series] = {}
+        self._names: dict[str, bool] = {}
+        self._fallback = path.name.split(".")[0]
+        self._unit: str | None = None
+
+    def values(self, lines: list[str], first: int) -> Iterator[tuple[int, list[Value]]]:
+        """Line number and values of each line that has any.
+
+        The lines of a known series whose value and time are plain are nearly all of them: they are taken
+        here, everything else by ``_careful``.
+
+        Raises:
+            FormatError: this is no such text, or its samples carry no time.
+        """
+        known, report = self._series, self._report
+        plain = 0
+        for number, line in enumerate(lines, first):
+            close = line.rfind("}") + 1
+            series = known.get(line[:close])
+            if series is not None:
+                rest = line[close:].split()
+                try:
+                    figure, stamp = map(float, rest)
+                except ValueError:
+                    stamp = figure = 0.0
+                ts_ms = round(stamp * 1000) if stamp < MILLISECONDS_FROM else round(stamp)
+                if series.last_ms < ts_ms < 10**14 and series.last_value <= figure < series.blank:
+                    series.last_ms = ts_ms
+                    if series.counter:
+                        series.last_value = figure
+                    plain += 1
+                    if series.slots:
+                        entity = series.entity
+                        yield number, [(ts_ms, entity, slot, figure * by) for slot, by in series.slots]
+                    continue
+            values = self._careful(line, number)
+            if values:
+                yield number, values
+        report.read += plain
+        report.kept += plain
+
+    def end(self) -> None:
+        """Say in which unit time stamps were."""
+        if self._unit is not None:
+            self._report.note(f"time stamps were read as {self._unit}")
+
+    def _careful(self, line: str, number: int) -> list[Value] | None:
+        if not line or line[0] == "#" or line.isspace():
+            return None
+        report = self._report
+        report.read += 1
+        try:
+            text, figure, stamp = split_line(line)
+            if not self._wanted(text):
+                report.ignored += 1
+                return None
+            series = self._resolve(text)
+            if series is None:
+                report.ignored += 1
+                return None
+            ts_ms = self._instant(stamp, number)
+            values = self._take(series, text, ts_ms, value_of(figure), number)
+        except LineError as error:
+            report.refuse(number, str(error))
+            if report.refused >= HOPELESS_LINES and not report.kept and not report.ignored:
+                raise FormatError(
+                    f"{self._path}: this is not Prometheus or OpenMetrics text: none of its first {HOPELESS_LINES} lines is a sample"
+                ) from error
+            return None
+        report.kept += 1
+        return values
+
+    def _wanted(self, text: str) -> bool:
+        name = name_of(text)
+        wanted = self._names.get(name)
+        if wanted is None:
+            wanted = self._names[name] = self._registry.knows(name)
+        return wanted
+
+    def _resolve(self, text: str) -> Series | None:
+        series = self._series.get(text)
+        if series is not None:
+            return series
+        if len(self._series) >= SERIES_KEPT:
+            self._series.clear()
+        series = self._registry.resolve(text, self._fallback)
+        if series is not None:
+            self._series[text] = series
+        return series
+
+    def _instant(self, stamp: str | None, number: int) -> int:
+        if stamp is not None:
+            ts_ms = ts_ms_of(stamp)
+            if self._unit is None:
+                self._unit = "milliseconds" if float(stamp) >= MILLISECONDS_FROM else "seconds"
+            return ts_ms
+        if self._at_ms is None:
+            raise FormatError(
+                f"{self._path}:{number}: samples carry no time stamp: give the time of the scrape with --at, e.g. --at 2026-11-20T12:00:00Z"
+            )
+        return self._at_ms
+
+    def _take(self, series: Series, text: str, ts_ms: int, value: float, number: int) -> list[Value]:
+        if ts_ms <= series.last_ms:
+            what = "repeats its time" if ts_ms == series.last_ms else "goes back in time"
+            raise LineError(f"{name_of(text)} {what}: {iso(ts_ms)} after {iso(series.last_ms)}")
+        series.last_ms = ts_ms
+        if not isfinite(value) or value >= series.blank:
+            self._report.unknown(number, name_of(text), f"{value:g}")
+            return []
+        if series.counter:
+            if value < series.last_value:
+                self._report.note(
+                    f"{name_of(text)} fell from {series.last_value:g} to {value:g}: the counter was reset, a new segment starts",
+                    number,
+                )
+            series.last_value = value
+        if series.settings:
+            entity = self._registry.entities[series.entity]
+            assert isinstance(entity, EngineEntity)
+            entity.learn(None, dict.fromkeys(series.settings, f"{value:g}"))
+        return [(ts_ms, series.entity, slot, value * factor) for slot, factor in series.slots]
