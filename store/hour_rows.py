@@ -1,9 +1,10 @@
 """Hours as rows and rows as hours: the one place that knows how ``core.hours`` lies in the hour tables."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
+
+from sqlalchemy import RowMapping
 
 from core.activity import Activity
 from core.histogram import Histogram
@@ -33,7 +34,7 @@ _SECONDS: Final = tuple((activity, f"{activity.value}_s") for activity in Activi
 _JOULES: Final = tuple((activity, f"{activity.value}_j") for activity in Activity)
 
 
-def gpu_hour_of(row: Mapping[str, Any], gpu_uuid: str) -> GpuHour:
+def gpu_hour_of(row: RowMapping, gpu_uuid: str) -> GpuHour:
     """A row of ``gpu_hour``, by column name; activities without time are left out."""
     method = row["energy_method"]
     return GpuHour(
@@ -61,7 +62,7 @@ def engine_hour_values(hour: EngineHour, engine_id: int) -> dict[str, Any]:
     return values
 
 
-def engine_hour_of(row: Mapping[str, Any], engine: str) -> EngineHour:
+def engine_hour_of(row: RowMapping, engine: str) -> EngineHour:
     """A row of ``engine_hour``, by column name."""
     return EngineHour(
         engine=engine,

@@ -265,10 +265,10 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "share_method IN ('whole', 'memory_time', 'even')", name=op.f("ck_usage_hour_share_method")
         ),
+        sa.ForeignKeyConstraint(["gpu_id"], ["gpu.id"], name=op.f("fk_usage_hour_gpu_id_gpu")),
         sa.ForeignKeyConstraint(
             ["workload_id"], ["workload.id"], name=op.f("fk_usage_hour_workload_id_workload")
         ),
-        sa.ForeignKeyConstraint(["gpu_id"], ["gpu.id"], name=op.f("fk_usage_hour_gpu_id_gpu")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_usage_hour")),
         sa.UniqueConstraint(
             "gpu_id", "hour_ms", "workload_id", name=op.f("uq_usage_hour_gpu_id_hour_ms_workload_id")
@@ -279,7 +279,7 @@ def upgrade() -> None:
     op.create_table(
         "price",
         sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("scope", sa.Text(), nullable=False),
+        sa.Column("scope_kind", sa.Text(), nullable=False),
         sa.Column("scope_value", sa.Text(), nullable=True),
         sa.Column("usd_per_gpu_hour", sa.BigInteger(), nullable=False),
         sa.Column("billing", sa.Text(), nullable=False),
@@ -287,13 +287,18 @@ def upgrade() -> None:
         sa.Column("valid_from_ms", sa.BigInteger(), nullable=False),
         sa.Column("valid_to_ms", sa.BigInteger(), nullable=True),
         sa.Column("note", sa.Text(), nullable=True),
-        sa.CheckConstraint("gpus_per_unit >= 1", name=op.f("ck_price_gpus_per_unit")),
-        sa.CheckConstraint("(scope = 'all') = (scope_value IS NULL)", name=op.f("ck_price_scope_value")),
+        sa.CheckConstraint(
+            "billing IN ('on_demand', 'reserved', 'spot', 'owned')", name=op.f("ck_price_billing")
+        ),
+        sa.CheckConstraint("(scope_kind = 'all') = (scope_value IS NULL)", name=op.f("ck_price_scope_value")),
         sa.CheckConstraint("usd_per_gpu_hour >= 0", name=op.f("ck_price_usd_per_gpu_hour")),
+        sa.CheckConstraint("gpus_per_unit >= 1", name=op.f("ck_price_gpus_per_unit")),
         sa.CheckConstraint(
             "valid_to_ms IS NULL OR valid_to_ms > valid_from_ms", name=op.f("ck_price_valid_to_ms")
         ),
-        sa.CheckConstraint("scope IN ('gpu_uuid', 'host', 'model', 'all')", name=op.f("ck_price_scope")),
+        sa.CheckConstraint(
+            "scope_kind IN ('gpu_uuid', 'host', 'model', 'all')", name=op.f("ck_price_scope_kind")
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_price")),
     )
     op.create_table(
@@ -326,12 +331,12 @@ def upgrade() -> None:
         sa.Column("status_to", sa.Text(), nullable=False),
         sa.Column("note", sa.Text(), nullable=True),
         sa.CheckConstraint(
-            "status_from IN ('open', 'claimed', 'done', 'verified', 'reopened', 'snoozed', 'dismissed', 'gone')",
-            name=op.f("ck_recommendation_event_status_from"),
-        ),
-        sa.CheckConstraint(
             "status_to IN ('open', 'claimed', 'done', 'verified', 'reopened', 'snoozed', 'dismissed', 'gone')",
             name=op.f("ck_recommendation_event_status_to"),
+        ),
+        sa.CheckConstraint(
+            "status_from IN ('open', 'claimed', 'done', 'verified', 'reopened', 'snoozed', 'dismissed', 'gone')",
+            name=op.f("ck_recommendation_event_status_from"),
         ),
         sa.ForeignKeyConstraint(
             ["recommendation_id"],

@@ -1,0 +1,209 @@
+"""Recommendations: findings followed over time. Every change of status is kept as an event."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.clock import from_ms, to_ms
+from core.errors import StoreError
+from core.finding import Advice, Finding, Status
+from store import finding_json
+from store.models.recommendation import RecommendationRow
+from store.models.recommendation_event import RecommendationEventRow
+
+_LIVE: Final = frozenset({Status.OPEN.value, Status.REOPENED.value})
+"""Nobody has acted: gone when no longer found."""
+_FOUND_AGAIN: Final = {
+    Status.DONE.value: (Status.REOPENED, "found again after it was done"),
+    Status.VERIFIED.value: (Status.REOPENED, "found again after it was verified"),
+    Status.GONE.value: (Status.OPEN, "found again"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """A finding as last found, and what became of it.
+
+    Attributes:
+        id: its key. finding: as last found. status: see ``core.finding.Status``.
+        opened_at_ms: first found. seen_at_ms: last found.
+        snoozed_until_ms: when a snoozed one comes back; None otherwise. note: the last thing people wrote.
+    """
+
+    id: int
+    finding: Finding
+    status: Status
+    opened_at_ms: int
+    seen_at_ms: int
+    snoozed_until_ms: int | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationEvent:
+    """One change: to ``status``, from ``before`` (None: found for the first time)."""
+
+    at_ms: int
+    status: Status
+    before: Status | None
+    note: str | None
+
+
+def record(session: Session, advice: Advice, now_ms: int) -> None:
+    """Take over one run of the rules.
+
+    A finding keeps its status while it is found again; one that was done is reopened. An open one that is no
+    longer found is gone, unless its rule could not judge its subject in this run. A snooze that ran out ends.
+    """
+    now = from_ms(now_ms)
+    rows = {row.fingerprint: row for row in session.scalars(select(RecommendationRow).with_for_update())}
+    found = {finding.fingerprint: finding for finding in advice.findings}
+    for fingerprint, finding in found.items():
+        row = rows.get(fingerprint)
+        if row is None:
+            _open(session, finding, now)
+            continue
+        row.finding = finding_json.to_text(finding)
+        row.seen_at = now
+        if row.status in _FOUND_AGAIN:
+            status, note = _FOUND_AGAIN[row.status]
+            _change(session, row, status, now, note)
+    silent = {(item.rule_id, item.subject.kind, item.subject.id) for item in advice.not_evaluated}
+    for fingerprint, row in rows.items():
+        if row.status == Status.SNOOZED.value and row.snoozed_until is not None and row.snoozed_until <= now:
+            row.snoozed_until = None
+            _change(session, row, Status.OPEN, now, "snooze ran out")
+        judged = (row.rule_id, row.subject_kind, row.subject_id) not in silent
+        if fingerprint not in found and judged and row.status in _LIVE:
+            _change(session, row, Status.GONE, now, "no longer found")
+    session.flush()
+
+
+def listing(session: Session, statuses: Collection[Status] | None = None) -> list[Recommendation]:
+    """Recommendations (default of every status), newest first."""
+    statement = select(RecommendationRow).order_by(RecommendationRow.opened_at.desc(), RecommendationRow.id)
+    if statuses is not None:
+        statement = statement.where(RecommendationRow.status.in_([status.value for status in statuses]))
+    return [_recommendation(row) for row in session.scalars(statement)]
+
+
+def get(session: Session, recommendation_id: int) -> Recommendation | None:
+    """One recommendation; None when there is none of that key."""
+    row = session.get(RecommendationRow, recommendation_id)
+    return None if row is None else _recommendation(row)
+
+
+def set_status(
+    session: Session,
+    recommendation_id: int,
+    status: Status,
+    now_ms: int,
+    *,
+    note: str | None = None,
+    until_ms: int | None = None,
+) -> Recommendation:
+    """Change a status by hand.
+
+    Args:
+        session: where.
+        recommendation_id: which.
+        status: the new one.
+        now_ms: when.
+        note: the reason, kept with the event and shown.
+        until_ms: end of a snooze; needed for one, and only for one.
+
+    Raises:
+        StoreError: no such recommendation, or a snooze without a later end.
+    """
+    row = session.get(RecommendationRow, recommendation_id, with_for_update=True)
+    if row is None:
+        raise StoreError(f"there is no recommendation {recommendation_id}: list them for their numbers")
+    if (status is Status.SNOOZED) != (until_ms is not None):
+        raise StoreError(
+            "a snooze needs the time it ends, and nothing else has one: give until with snooze only"
+        )
+    if until_ms is not None and until_ms <= now_ms:
+        raise StoreError("the end of a snooze is in the past: give a later time")
+    row.snoozed_until = None if until_ms is None else from_ms(until_ms)
+    if note is not None:
+        row.note = note
+    _change(session, row, status, from_ms(now_ms), note)
+    session.flush()
+    return _recommendation(row)
+
+
+def events(session: Session, recommendation_id: int) -> list[RecommendationEvent]:
+    """Every change of one recommendation, oldest first."""
+    row = RecommendationEventRow
+    statement = select(row).where(row.recommendation_id == recommendation_id).order_by(row.at, row.id)
+    return [
+        RecommendationEvent(
+            to_ms(event.at),
+            Status(event.status_to),
+            None if event.status_from is None else Status(event.status_from),
+            event.note,
+        )
+        for event in session.scalars(statement)
+    ]
+
+
+def _open(session: Session, finding: Finding, now: datetime) -> None:
+    row = RecommendationRow(
+        fingerprint=finding.fingerprint,
+        rule_id=finding.rule_id,
+        subject_kind=finding.subject.kind,
+        subject_id=finding.subject.id,
+        status=Status.OPEN.value,
+        finding=finding_json.to_text(finding),
+        opened_at=now,
+        seen_at=now,
+    )
+    session.add(row)
+    session.flush()
+    _event(session, row, before=None, status=Status.OPEN, now=now, note=None)
+
+
+def _change(
+    session: Session, row: RecommendationRow, status: Status, now: datetime, note: str | None
+) -> None:
+    before = Status(row.status)
+    if before is status and status is not Status.SNOOZED:
+        return
+    row.status = status.value
+    _event(session, row, before=before, status=status, now=now, note=note)
+
+
+def _event(
+    session: Session,
+    row: RecommendationRow,
+    *,
+    before: Status | None,
+    status: Status,
+    now: datetime,
+    note: str | None,
+) -> None:
+    session.add(
+        RecommendationEventRow(
+            recommendation_id=row.id,
+            at=now,
+            status_from=None if before is None else before.value,
+            status_to=status.value,
+            note=note,
+        )
+    )
+
+
+def _recommendation(row: RecommendationRow) -> Recommendation:
+    return Recommendation(
+        id=row.id,
+        finding=finding_json.from_text(row.finding),
+        status=Status(row.status),
+        opened_at_ms=to_ms(row.opened_at),
+        seen_at_ms=to_ms(row.seen_at),
+        snoozed_until_ms=None if row.snoozed_until is None else to_ms(row.snoozed_until),
+        note=row.note,
+    )
