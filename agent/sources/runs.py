@@ -18,6 +18,7 @@ from agent.sources.series import Thing
 from agent.sources.smi import SmiLog
 from core.clock import iso
 from core.errors import GpuwiseError
+from core.units import MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ def _anchor(head: Head, folders: Folders, report: FileReport, options: RunOption
     it twice then gives the same times.
     """
     if head.times == "date":
+        report.note(f"its local times were read as UTC{_offset(options.utc_offset_ms)} (--utc-offset)")
         return None
     if options.start_ms is not None:
         return options.start_ms
@@ -186,6 +188,12 @@ def _anchor(head: Head, folders: Folders, report: FileReport, options: RunOption
         f"times are relative and no --start was given: the last row is taken to be as old as the file, so the log starts at {iso(anchor)}"
     )
     return anchor
+
+
+def _offset(offset_ms: int) -> str:
+    minutes = abs(offset_ms) // MINUTE_MS
+    sign = "-" if offset_ms < 0 else "+"
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}" if minutes else ""
 
 
 def _names(
