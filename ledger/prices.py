@@ -137,9 +137,10 @@ def _applies(row: PriceRow, gpu_uuid: str, host: str | None, names: set[str]) ->
 def _of_user(row: PriceRow) -> Price:
     day = from_ms(row.valid_from_ms).date().isoformat()
     whom = "" if row.scope_kind == Scope.ALL else f" for {row.scope_value}"
+    since = f" of {day}" if row.valid_from_ms > 0 else ""  # without a start it is in force since ever
     return Price(
         usd_per_gpu_hour=row.usd_per_gpu_hour,
-        basis=f"your price{whom} of {day}",
+        basis=f"your price{whom}{since}",
         billing=row.billing,
         gpus_per_unit=row.gpus_per_unit,
         as_of=day,
