@@ -15,7 +15,7 @@ from store.dbapi import Connection, open_connection
 
 _LOCK: Final = 7_106_002
 """Key of the advisory lock under which partitions are made."""
-_LISTED: Final = """
+LISTED: Final = """
     SELECT child.relname FROM pg_inherits
     JOIN pg_class child ON child.oid = inhrelid
     WHERE inhparent = CAST(? AS regclass)
@@ -39,7 +39,7 @@ def day_of(name: str) -> int | None:
 
 def existing(connection: Connection, table: str) -> dict[int, str]:
     """Partitions of ``table`` by day."""
-    names = [str(name) for (name,) in connection.fetch(_LISTED, (table,))]
+    names = [str(name) for (name,) in connection.fetch(LISTED, (table,))]
     return {day: name for name in names if (day := day_of(name)) is not None}
 
 
