@@ -47,4 +47,5 @@ def set_up(level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if os.environ.get("GPUWISE_LOG") == "json" else TextFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    for chatty in ("apscheduler", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

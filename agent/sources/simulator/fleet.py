@@ -31,23 +31,19 @@ def gpu_uuid(host: str, index: int) -> str:
 
 
 @dataclass(slots=True)
-class Counters:
-    """Totals that grow by the mean of two rates over the time between their readings (the fold's own rule)."""
+class Counter:
+    """A total that grows by the mean of two rates over the time between their readings (the fold's own rule)."""
 
     ts_ms: int | None = None
-    rates: dict[str, float] = field(default_factory=dict)
-    totals: dict[str, float] = field(default_factory=dict)
+    rate: float = 0.0
+    total: float = 0.0
 
-    def advance(self, ts_ms: int, rates: dict[str, float]) -> dict[str, float]:
-        """Totals at ``ts_ms``, where the rates are ``rates`` per second; zero at the first call."""
-        if self.ts_ms is None:
-            self.totals = dict.fromkeys(rates, 0.0)
-        else:
-            half_s = max(ts_ms - self.ts_ms, 0) / 2000
-            for name, rate in rates.items():
-                self.totals[name] += half_s * (rate + self.rates[name])
-        self.ts_ms, self.rates = ts_ms, rates
-        return self.totals
+    def advance(self, ts_ms: int, rate: float) -> float:
+        """The total at ``ts_ms``, where it grows by ``rate`` per second; zero at the first call."""
+        if self.ts_ms is not None and ts_ms > self.ts_ms:
+            self.total += (ts_ms - self.ts_ms) * (rate + self.rate) / 2000
+        self.ts_ms, self.rate = ts_ms, rate
+        return self.total
 
 
 @dataclass(slots=True)
@@ -58,7 +54,7 @@ class GpuProbe:
     identity: GpuIdentity
     sensors: Sensors
     silences: tuple[tuple[int, int], ...]
-    energy: Counters = field(default_factory=Counters)
+    energy: Counter = field(default_factory=Counter)
     latest: tuple[int, Load] | None = None
     workload: tuple[Process, WorkloadKey] | None = None
 
@@ -71,10 +67,10 @@ class GpuProbe:
     def read(self, ts_ms: int) -> GpuReading | None:
         """Its readings; None while its agent is down."""
         values = self.sensors.read(self.load(ts_ms), ts_ms)
-        total = self.energy.advance(ts_ms, {"energy_j": values["power_w"]})
+        joules = self.energy.advance(ts_ms, values["power_w"])
         if _is_silent(self.silences, ts_ms):
             return None
-        values["energy_j"] = round(total["energy_j"], 3)
+        values["energy_j"] = joules
         return GpuReading(self.identity.gpu_uuid, ts_ms, values)
 
     def processes(self, ts_ms: int) -> list[ProcessReading]:
@@ -104,13 +100,16 @@ class EngineProbe:
     seat: ServerSeat
     identity: EngineIdentity
     silences: tuple[tuple[int, int], ...]
-    counters: Counters = field(default_factory=Counters)
+    counters: dict[str, Counter] = field(default_factory=dict)
 
     def read(self, ts_ms: int) -> EngineReading | None:
         """Its gauges and counters; None while the agent of its host is down."""
         server = self.seat.server
         state = server.state(ts_ms)
-        totals = self.counters.advance(ts_ms, server.rates(state))
+        rates = server.rates(state)
+        if not self.counters:
+            self.counters = {name: Counter() for name in rates}
+        totals = {name: self.counters[name].advance(ts_ms, rate) for name, rate in rates.items()}
         if _is_silent(self.silences, ts_ms):
             return None
         return EngineReading(self.identity.engine, ts_ms, server.gauges(state) | totals)

@@ -1,0 +1,181 @@
+"""The demo: a simulated fleet in a database of its own, seeded once, topped up at each start, then fed live."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from multiprocessing import get_context
+from operator import itemgetter
+from typing import Final
+
+from sqlalchemy import Engine
+
+from agent.sources.simulator.cast import HISTORY_DAYS
+from agent.sources.simulator.fleet import fleet
+from core.errors import GpuwiseError
+from core.settings import Settings, load, state_home
+from core.units import DAY_MS, HOUR_MS
+from gpuwise.demo_history import Tier, register, tiers, write_engine, write_gpu
+from store.dbapi import shown
+from store.engine import make_engine, session_scope
+from store.queries import fleet as known
+from store.queries import meta
+from store.rollup import roll_up
+from store.schema import ensure_ready
+
+ANCHOR_KEY: Final = "demo_anchor_ms"
+"""Hour of the first seed: the scenario hangs on it, so that a demo opened again later tells the same story."""
+MOST_WORKERS: Final = 4
+
+Progress = Callable[[str, int, int], None]
+"""Told of a phase, how much of it is done and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """What a seed did: samples stored, hours rolled up, and how far the fleet's history reaches."""
+
+    samples: int
+    gpu_hours: int
+    to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One GPU or engine to write: which function, its number in the fleet, its host, what is missing."""
+
+    write: Callable[..., int]
+    number: int
+    host: str | None
+    stretches: tuple[Tier, ...]
+
+
+def demo_settings(
+    database_url: str | None = None, host: str | None = None, port: int | None = None
+) -> Settings:
+    """Settings of the demo: the user's, but for the database, which is never the one of real telemetry."""
+    url = database_url or f"sqlite:///{state_home() / 'demo.db'}"
+    return load({"database_url": url, "host": host, "port": port, "simulated": True})
+
+
+def seed(
+    settings: Settings,
+    now_ms: int,
+    *,
+    days: int = HISTORY_DAYS,
+    workers: int | None = None,
+    progress: Progress = lambda _phase, _done, _total: None,
+) -> Seeded:
+    """Fill the database up to ``now_ms``: all of the history the first time, what is missing later.
+
+    Each GPU is one transaction, so that a seed that was ended halfway goes on where it stopped.
+
+    Args:
+        settings: whose database. now_ms: end of the history; the same end gives the same samples.
+        days: history of a new database, and the most that is filled of one that rested for longer.
+        workers: processes that simulate; default one per core, 4 at most. 0: none but this one.
+        progress: told of each step.
+
+    Raises:
+        GpuwiseError: the database holds real data.
+    """
+    url = settings.database_url
+    ensure_ready(url)
+    engine = make_engine(url)
+    anchor_ms = _anchor(engine, url, now_ms)
+    register(url, anchor_ms)
+    tasks = _tasks(engine, anchor_ms, now_ms - days * DAY_MS, now_ms)
+    samples = hours = done = 0
+    progress("simulate", done, len(tasks))
+    with _runner(min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers) as submit:
+        started = [
+            (task.host, submit(task.write, url, anchor_ms, task.number, task.stretches)) for task in tasks
+        ]
+        # A host's hours are folded while the next host is still being simulated.
+        for _host, group in groupby(started, key=itemgetter(0)):
+            for future in as_completed([future for _host, future in group]):
+                samples += future.result()
+                done += 1
+                progress("simulate", done, len(tasks))
+            hours += roll_up(engine, now_ms=now_ms).gpu_hours
+            progress("roll up", done, len(tasks))
+    progress("advise", 0, 1)
+    _advise(engine, settings, now_ms)
+    progress("advise", 1, 1)
+    return Seeded(samples, hours, now_ms)
+
+
+def _anchor(engine: Engine, url: str, now_ms: int) -> int:
+    """The scenario's hour; marks a new database as simulated."""
+    with session_scope(engine) as session:
+        if not meta.simulated(session):
+            if known.gpus(session) or known.engines(session):
+                raise GpuwiseError(
+                    f"database {shown(url)} holds real telemetry, and the demo never mixes with it: "
+                    "give the demo a database of its own with --database-url"
+                )
+            meta.set_simulated(session)
+        value = meta.get(session, ANCHOR_KEY)
+        if value is None:
+            value = str(now_ms // HOUR_MS * HOUR_MS)
+            meta.put(session, ANCHOR_KEY, value)
+        return int(value)
+
+
+def _tasks(engine: Engine, anchor_ms: int, oldest_ms: int, now_ms: int) -> list[_Task]:
+    """What to write, host by host: each GPU and engine from where its samples end."""
+    crew = fleet(anchor_ms)
+    with session_scope(engine) as session:
+        until = {gpu.identity.gpu_uuid: gpu.last_seen_ms for gpu in known.gpus(session)}
+        until |= {one.identity.engine: one.last_seen_ms for one in known.engines(session)}
+    oldest_ms = oldest_ms // HOUR_MS * HOUR_MS
+
+    def missing(key: str) -> tuple[Tier, ...]:
+        return tiers(max(until[key] or 0, oldest_ms), now_ms)
+
+    found = [
+        _Task(write_gpu, number, probe.identity.host, missing(probe.identity.gpu_uuid))
+        for number, probe in enumerate(crew.gpus)
+    ]
+    found += [
+        _Task(write_engine, number, probe.identity.host, missing(probe.identity.engine))
+        for number, probe in enumerate(crew.engines)
+    ]
+    hosts = list(dict.fromkeys(task.host for task in found))
+    return sorted((task for task in found if task.stretches), key=lambda task: hosts.index(task.host))
+
+
+@contextmanager
+def _runner(workers: int) -> Iterator[Callable[..., Future[int]]]:
+    """How a task is started: in a pool of processes, or here and now."""
+    if workers == 0:
+        yield _run_here
+        return
+    # Spawned, not forked: this process has database connections and perhaps threads.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupt) as pool:
+        try:
+            yield pool.submit
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _run_here(call: Callable[..., int], *arguments: object) -> Future[int]:
+    future: Future[int] = Future()
+    future.set_result(call(*arguments))
+    return future
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C reaches the whole process group; the parent ends its workers in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _advise(engine: Engine, settings: Settings, now_ms: int) -> None:
+    from api.jobs.advice import ADVICE
+    from api.jobs.model import run_job
+
+    run_job(ADVICE, engine, settings, now_ms)
