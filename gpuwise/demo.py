@@ -2,13 +2,11 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import groupby
 from multiprocessing import get_context
-from operator import itemgetter
 from typing import Final
 
 from sqlalchemy import Engine
@@ -90,18 +88,18 @@ def seed(
     tasks = _tasks(engine, anchor_ms, now_ms - days * DAY_MS, now_ms)
     samples = hours = done = 0
     progress("simulate", done, len(tasks))
-    with _runner(min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers) as submit:
-        started = [
-            (task.host, submit(task.write, url, anchor_ms, task.number, task.stretches)) for task in tasks
-        ]
-        # A host's hours are folded while the next host is still being simulated.
-        for _host, group in groupby(started, key=itemgetter(0)):
-            for future in as_completed([future for _host, future in group]):
-                samples += future.result()
-                done += 1
-                progress("simulate", done, len(tasks))
-            hours += roll_up(engine, now_ms=now_ms).gpu_hours
-            progress("roll up", done, len(tasks))
+    if workers is None:
+        workers = min(os.cpu_count() or 1, MOST_WORKERS)
+    written = _written(tasks, url, anchor_ms, workers)
+    # A host's hours are folded while the next host is still being simulated.
+    for _host, group in groupby(written, key=lambda pair: pair[0].host):
+        for _task, stored in group:
+            samples += stored
+            done += 1
+            progress("simulate", done, len(tasks))
+        hours += roll_up(engine, now_ms=now_ms).gpu_hours
+        progress("roll up", done, len(tasks))
+    hours += roll_up(engine, now_ms=now_ms).gpu_hours  # what a seed that was ended halfway had left
     progress("advise", 0, 1)
     _advise(engine, settings, now_ms)
     progress("advise", 1, 1)
@@ -148,25 +146,25 @@ def _tasks(engine: Engine, anchor_ms: int, oldest_ms: int, now_ms: int) -> list[
     return sorted((task for task in found if task.stretches), key=lambda task: hosts.index(task.host))
 
 
-@contextmanager
-def _runner(workers: int) -> Iterator[Callable[..., Future[int]]]:
-    """How a task is started: in a pool of processes, or here and now."""
+def _written(tasks: Sequence[_Task], url: str, anchor_ms: int, workers: int) -> Iterator[tuple[_Task, int]]:
+    """Write every task; each with the samples stored as soon as it is done, host after host."""
     if workers == 0:
-        yield _run_here
+        for task in tasks:
+            yield task, task.write(url, anchor_ms, task.number, task.stretches)
         return
     # Spawned, not forked: this process has database connections and perhaps threads.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupt) as pool:
         try:
-            yield pool.submit
+            started = [
+                (task, pool.submit(task.write, url, anchor_ms, task.number, task.stretches)) for task in tasks
+            ]
+            for _host, group in groupby(started, key=lambda pair: pair[0].host):
+                task_of = {future: task for task, future in group}
+                for future in as_completed(task_of):
+                    yield task_of[future], future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _run_here(call: Callable[..., int], *arguments: object) -> Future[int]:
-    future: Future[int] = Future()
-    future.set_result(call(*arguments))
-    return future
 
 
 def _ignore_interrupt() -> None:
