@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PureWindowsPath
+from sys import float_info
 from typing import Final
 
 from agent.engines import EngineSeries, engine_series, is_engine_name
@@ -19,6 +20,8 @@ from core.readings import (
 
 Thing = GpuIdentity | EngineIdentity | GpuReading | EngineReading | ProcessReading
 
+LOWEST: Final = -float_info.max
+"""Every finite value is at or above it; minus infinity is below and no value."""
 _UUID_PREFIXES: Final = ("GPU-", "MIG-")
 
 
@@ -132,7 +135,7 @@ class Series:
     blank: float = float("inf")
     settings: tuple[str, ...] = ()
     last_ms: int = 0
-    last_value: float = float("-inf")
+    last_value: float = LOWEST
 
 
 @dataclass(slots=True)
@@ -222,7 +225,7 @@ class Registry:
         settings = tuple(metric.reading for metric in found.metrics if metric.setting)
         counter = name.endswith(("_total", "_sum", "_count"))
         # A limit goes the careful way every time: no value is above infinity.
-        last = float("inf") if settings else float("-inf")
+        last = float("inf") if settings else LOWEST
         return Series(number, slots, counter=counter, settings=settings, last_value=last)
 
     def _number(self, key: tuple[str, str], make: Callable[[], Entity]) -> int:
