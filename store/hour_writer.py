@@ -156,7 +156,7 @@ class HourWriter:
 def _workload_ids(connection: Connection, natural_keys: Iterable[str]) -> dict[str, int]:
     row = WorkloadRow
     found = select(row.natural_key, row.id).where(row.natural_key.in_(list(natural_keys)))
-    return dict(connection.execute(found).tuples().all())
+    return dict(connection.execute(found).all())
 
 
 def _covered(

@@ -49,9 +49,9 @@ class SqlRawReader:
         row = GpuSampleRow
         with self._engine.connect() as connection:
             uuids = dict(
-                connection.execute(select(GpuRow.id, GpuRow.gpu_uuid).where(GpuRow.gpu_uuid.in_(gpu_uuids)))
-                .tuples()
-                .all()
+                connection.execute(
+                    select(GpuRow.id, GpuRow.gpu_uuid).where(GpuRow.gpu_uuid.in_(gpu_uuids))
+                ).all()
             )
             statement = (
                 select(*GPU_SAMPLE_COLUMNS)
@@ -107,9 +107,7 @@ class SqlRawReader:
             names = dict(
                 connection.execute(
                     select(EngineRow.id, EngineRow.engine).where(EngineRow.engine.in_(engines))
-                )
-                .tuples()
-                .all()
+                ).all()
             )
             statement = (
                 select(*ENGINE_SAMPLE_COLUMNS)

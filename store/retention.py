@@ -78,7 +78,7 @@ def _pending_days(connection: Connection, kind: str) -> set[int]:
     row = RollupPendingRow
     return {
         hour_ms // DAY_MS
-        for (hour_ms,) in connection.execute(select(row.hour_ms).where(row.kind == kind).distinct()).tuples()
+        for (hour_ms,) in connection.execute(select(row.hour_ms).where(row.kind == kind).distinct())
     }
 
 
@@ -89,7 +89,7 @@ def _keep(result: PurgeResult, day: int) -> None:
 def _drop_partitions(engine: Engine, table: str, before_day: int, result: PurgeResult) -> None:
     with engine.connect() as connection:
         listed = text(LISTED.replace("?", ":table"))
-        names = [name for (name,) in connection.execute(listed, {"table": table}).tuples()]
+        names = [name for (name,) in connection.execute(listed, {"table": table})]
         pending = _pending_days(connection, _KIND[table])
     for name in sorted(names):
         day = day_of(name)

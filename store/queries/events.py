@@ -20,4 +20,4 @@ def gpu_events(session: Session, window: Window, gpu_uuid: str | None = None) ->
     )
     if gpu_uuid is not None:
         statement = statement.where(GpuRow.gpu_uuid == gpu_uuid)
-    return [GpuEvent(*found) for found in session.execute(statement).tuples()]
+    return [GpuEvent(*found) for found in session.execute(statement)]

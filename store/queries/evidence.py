@@ -90,4 +90,4 @@ def _bare_idle_w(session: Session) -> dict[str, float]:
         .where(row.empty_s >= MIN_EMPTY_S, row.empty_power_w.is_not(None))
         .group_by(GpuRow.gpu_uuid)
     )
-    return {uuid: power_w for uuid, power_w in session.execute(statement).tuples() if power_w is not None}
+    return {uuid: power_w for uuid, power_w in session.execute(statement) if power_w is not None}

@@ -48,7 +48,7 @@ def bounds(session: Session) -> Window | None:
     last: list[int] = []
     for row in (GpuRow, EngineRow):
         statement = select(func.min(row.first_sample_ms), func.max(row.seen_until_ms))
-        for first_ms, last_ms in session.execute(statement).tuples():
+        for first_ms, last_ms in session.execute(statement):
             if first_ms is not None and last_ms is not None:
                 first.append(first_ms)
                 last.append(last_ms)

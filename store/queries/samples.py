@@ -51,7 +51,5 @@ def processes(session: Session, gpu_uuid: str, window: Window) -> list[ProcessSa
     )
     return [
         ProcessSample(gpu_uuid, ts_ms, span_ms, WorkloadKey(kind, key, name, user, host), memory, busy, count)
-        for ts_ms, span_ms, kind, key, name, user, host, memory, busy, count in session.execute(
-            statement
-        ).tuples()
+        for ts_ms, span_ms, kind, key, name, user, host, memory, busy, count in session.execute(statement)
     ]
