@@ -103,6 +103,7 @@ def _release(gpu: GpuEvidence, site: Site, qualifying_on_host: int) -> Release:
     if unseen and (price.from_user or gpu.host_gpu_count == 1):
         return Release(
             cash=False,
-            why_not=f"it is billed in units of {price.gpus_per_unit} GPUs and {gpu.host_gpu_count} of this one are seen",
+            why_not=f"such GPUs are sold in units of {price.gpus_per_unit} and {gpu.host_gpu_count} of this one is seen;"
+            " a price row of your own with gpus_per_unit settles it",
         )
     return Release(cash=True)

@@ -41,13 +41,6 @@ def replica_key(serving: Serving) -> tuple[object, ...]:
     )
 
 
-def replicas(group: Sequence[Serving], serving: Serving) -> tuple[Serving, ...]:
-    """The busy replicas of the same model on the same kind of GPU, by name; itself included."""
-    key = replica_key(serving)
-    same = [other for other in group if replica_key(other) == key and other.engine.busy_s > 0]
-    return tuple(sorted(same, key=lambda other: other.engine.identity.engine))
-
-
 def outcome(
     evidence: Evidence, same: Sequence[Serving], serving: Serving, dropped: tuple[int, int, int], grade: Grade
 ) -> Outcome:

@@ -1,6 +1,6 @@
 """Findings of ``small-batch``, one builder per cause: what to change, what it gives, and what it does not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,8 +10,8 @@ from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import kv_pool
 from advisor.estimators.replicas import dropped, for_demand
-from advisor.facts import as_facts, profile_chart, time_chart, window_facts
-from advisor.replica_group import Outcome, outcome, replicas
+from advisor.facts import as_facts, profile_chart, rounded, time_chart, window_facts
+from advisor.replica_group import Outcome, outcome
 from advisor.serving import Serving, profile_of
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, Range, Risk, Saving
@@ -33,18 +33,17 @@ HEADROOM: Final = (0.5, 0.7, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One engine with a small batch, what pushes on it, and its neighbours."""
+    """One engine with a small batch, what pushes on it, and what it could carry instead.
+
+    Attributes:
+        target: batch to aim at; None where the cause is not the batch limit, or it cannot be told.
+    """
 
     evidence: Evidence
-    peers: tuple[Serving, ...]
     serving: Serving
     seen: Pressure
     diagnosis: Diagnosis
-
-    @property
-    def same(self) -> tuple[Serving, ...]:
-        """Replicas that have the same cause."""
-        return replicas(self.peers, self.serving)
+    target: int | None = None
 
     @property
     def kind(self) -> str:
@@ -55,6 +54,13 @@ class Case:
     def now(self) -> float:
         """The batch of today, at least one sequence."""
         return max(1.0, self.seen.running_p50)
+
+    @property
+    def gain(self) -> Range:
+        """Throughput at the target over today's."""
+        assert self.serving.model is not None
+        assert self.target is not None
+        return self.serving.model.gain(self.now, max(self.now, float(self.target)))
 
     def grade(self) -> tuple[Grade, str]:
         """By the basis of the step time and the length of the data."""
@@ -82,19 +88,32 @@ def kv_batch(serving: Serving, seen: Pressure) -> int | None:
     )
 
 
-def configuration(case: Case, target: int, min_gain: float) -> Iterator[Finding]:
-    """The batch limit is what stops it: raise it to ``target``. Nothing when that gains less than ``min_gain``."""
-    serving, seen = case.serving, case.seen
+def _carried(same: Sequence[Case]) -> tuple[float, Range]:
+    """Tokens per second of all replicas today, and what each could carry: the weakest of them, so as not to flatter."""
+    rates = [each.gain.scaled(each.serving.tokens_per_s or 0.0) for each in same]
+    each_then = Range(min(r.p10 for r in rates), min(r.p50 for r in rates), min(r.p90 for r in rates))
+    return sum(each.serving.tokens_per_s or 0.0 for each in same), each_then
+
+
+def configuration(case: Case, same: Sequence[Case], min_gain: float) -> Iterator[Finding]:
+    """The batch limit is what stops it: raise it to the target. Nothing when that gains less than ``min_gain``.
+
+    Args:
+        case: the engine. same: the cases of all its replicas with the same cause, by name, itself included.
+    """
+    serving, seen, target = case.serving, case.seen, case.target
     model, ceiling = serving.model, seen.ceiling
     assert model is not None
     assert ceiling is not None
-    if target <= ceiling:
+    assert target is not None
+    gain = case.gain
+    if target <= ceiling or gain.p50 < min_gain:
         return  # the latency promise or the KV cache already holds the batch where it is
-    gain = model.gain(case.now, float(target))
-    if gain.p50 < min_gain:
-        return
     grade, confidence = case.grade()
-    result = outcome(case.evidence, case.same, serving, dropped(len(case.same), gain), grade)
+    load, each_then = _carried(same)
+    result = outcome(
+        case.evidence, [each.serving for each in same], serving, dropped(len(same), load, each_then), grade
+    )
     flag, identity = flags.batch_flag(case.kind), serving.engine.identity
     about = "about " if seen.inferred else ""
     yield _finding(
@@ -121,25 +140,28 @@ def configuration(case: Case, target: int, min_gain: float) -> Iterator[Finding]
                 flags.batch_command(case.kind, identity.model, target),
             ),
         ),
-        not_claimed="Tokens nobody asks for: the rate rises only while requests wait. No other GPU is advised: memory"
-        " in use is the engine's own reservation.",
+        not_claimed="A shorter queue and fewer replicas at once: what falls away carries today's tokens, not the requests"
+        " that wait. No other GPU is advised: memory in use is the engine's own reservation.",
         effort=Effort.LOW,
     )
 
 
-def demand(case: Case, latency_batch: float) -> Finding:
-    """Too few requests: raising the limit does nothing; fewer replicas would carry them."""
+def demand(case: Case, same: Sequence[Case], latency_batch: float) -> Finding:
+    """Too few requests: raising the limit does nothing; fewer replicas would carry them.
+
+    Args:
+        case: the engine. same: as for ``configuration``. latency_batch: largest batch its latency allows.
+    """
     serving, seen = case.serving, case.seen
     model = serving.model
     assert model is not None
     grade, confidence = case.grade()
-    same = case.same
     room = kv_batch(serving, seen)
     reach = [value for value in (latency_batch, room, serving.batch_ceiling) if value is not None]
     batch = max(1.0, min(reach))
-    total = sum(each.engine.running.quantile(0.95) or 0.0 for each in same)
+    total = sum(each.serving.engine.running.quantile(0.95) or 0.0 for each in same)
     low, middle, high = (max(0, len(same) - for_demand(total, batch, headroom)) for headroom in HEADROOM)
-    result = outcome(case.evidence, same, serving, (low, middle, high), grade)
+    result = outcome(case.evidence, [each.serving for each in same], serving, (low, middle, high), grade)
     many = len(same) > 1
     return _finding(
         case,
@@ -167,7 +189,7 @@ def demand(case: Case, latency_batch: float) -> Finding:
     )
 
 
-def kv(case: Case) -> Finding:
+def kv(case: Case, same: Sequence[Case]) -> Finding:
     """The KV cache is full: neither the limit nor demand is what stops the batch."""
     serving, seen = case.serving, case.seen
     model = serving.model
@@ -175,7 +197,7 @@ def kv(case: Case) -> Finding:
     grade, confidence = case.grade()
     identity = serving.engine.identity
     uuids = tuple(gpu.gpu_uuid for gpu in serving.gpus)
-    count = len(case.same)
+    count = len(same)
     why = "No figure: what it gives depends on how much of the cache is freed and on how answers hold up in your own evaluation."
     return _finding(
         case,
@@ -234,7 +256,7 @@ def _finding(
         risk=Risk.MEDIUM,
         saving=result.saving,
         no_figure=result.no_figure,
-        evidence={**_facts(case, result), **facts},
+        evidence=rounded({**_facts(case, result), **facts}),
         actions=actions,
         wrong_when=WRONG_WHEN,
         not_claimed=not_claimed,
@@ -272,7 +294,7 @@ def _facts(case: Case, result: Outcome) -> dict[str, Any]:
     usd = usd_per_million(serving, 1.0)
     if usd is not None:
         facts["usd_per_million_tokens_now"] = usd
-    return {name: round(value, 6) if isinstance(value, float) else value for name, value in facts.items()}
+    return facts
 
 
 def _limit_basis(seen: Pressure) -> str | None:

@@ -5,18 +5,16 @@ from math import ceil
 from core.finding import Range
 
 
-def needed(count: int, gain: float) -> int:
-    """Replicas that carry today's load when each does ``gain`` times as much; at least 1, never more than today."""
-    return min(count, max(1, ceil(count / max(gain, 1.0) - 1e-9)))
+def dropped(count: int, load: float, each: Range) -> tuple[int, int, int]:
+    """Replicas of ``count`` that fall away when each carries ``each`` of the ``load``; low, middle, high end.
 
+    At least one replica stays, and never more are asked for than there are.
+    """
 
-def dropped(count: int, gain: Range) -> tuple[int, int, int]:
-    """Replicas released at the low, middle and high end of the gain."""
-    return (
-        count - needed(count, gain.p10),
-        count - needed(count, gain.p50),
-        count - needed(count, gain.p90),
-    )
+    def needed(rate: float) -> int:
+        return min(count, max(1, ceil(load / rate - 1e-9))) if rate > 0 else count
+
+    return count - needed(each.p10), count - needed(each.p50), count - needed(each.p90)
 
 
 def for_demand(running_p95: float, batch: float, headroom: float = 0.7) -> int:

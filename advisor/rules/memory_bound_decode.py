@@ -26,7 +26,7 @@ from advisor import gpu_signs
 from advisor.confidence import duration, graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
-from advisor.facts import time_chart, window_facts
+from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import coverage, gpu_subject, label, observed_h
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
 from advisor.serving import Serving, hour_shares, servings
@@ -133,7 +133,7 @@ def _by_engine_counters(
         Grade.B,
         cause="engine-counters",
         basis="Bytes and operations per step from the engine's own counters, model and GPU from the catalogue",
-        because=f"Decoding uses {mean_mbu:.0%} of the memory bandwidth and {mean_mfu:.0%} of the arithmetic, for {duration(bound_s / 3600)} of busy time.",
+        because=f"Decoding uses {percent(mean_mbu)} of the memory bandwidth and {percent(mean_mfu)} of the arithmetic, for {duration(bound_s / 3600)} of busy time.",
         state="memory-bound",
         facts=facts,
         chart=time_chart(((hour.hour_ms, mbu) for hour, mbu, _ in shares), "MBU", limits.min_mbu),
@@ -252,7 +252,6 @@ def _finding(
 ) -> Finding:
     engine = serving.engine
     lower, confidence = graded(grade, basis, span_h=engine_span_h(engine), covered_h=engine.covered_s / 3600)
-    known = {name: value for name, value in facts.items() if value is not None}
     quality = "".join(f" {text[0].upper()}{text[1:]}." for text in serving.data_quality)
     return _shaped(
         subject=engine_subject(serving),
@@ -262,7 +261,7 @@ def _finding(
         state=state,
         grade=lower,
         confidence=confidence + quality,
-        facts={**window_facts(evidence, engine_coverage(engine)), **known},
+        facts={**window_facts(evidence, engine_coverage(engine)), **rounded(facts)},
         actions=_actions(serving),
         gpu_uuids=tuple(gpu.gpu_uuid for gpu in serving.gpus),
         chart=chart,

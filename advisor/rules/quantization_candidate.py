@@ -18,7 +18,7 @@ What to do
     second and time between tokens at equal load, then count replicas again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -28,15 +28,15 @@ from advisor import flags
 from advisor.batch import KV_FULL
 from advisor.confidence import duration, graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
-from advisor.estimators import quantization
+from advisor.estimators import decode_step, quantization
 from advisor.estimators.quantization import INT4, INT4_BATCH, Scheme
 from advisor.estimators.replicas import dropped
-from advisor.facts import as_facts, window_facts
+from advisor.facts import as_facts, rounded, window_facts
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
-from advisor.replica_group import outcome, replicas
+from advisor.replica_group import Outcome, outcome, replica_key
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
-from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Subject
+from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
 from core.units import GIB
 
 RULE_ID: Final = "quantization-candidate"
@@ -82,15 +82,22 @@ def evaluate(evidence: Evidence, limits: QuantizationCandidateLimits) -> Iterato
             "No LLM engine is seen: scrape or import its /metrics.",
         )  # fmt: skip
         return
-    group = servings(evidence)
-    for serving in group:
+    worthy: list[tuple[Serving, Gain]] = []
+    for serving in servings(evidence):
         refusal = _refusal(serving, limits)
         if refusal is not None:
             yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
             continue
         gain = _gain(serving)
         if gain is not None and _is_worth(serving, gain, limits):
-            yield _finding(evidence, group, serving, gain)
+            worthy.append((serving, gain))
+    worthy.sort(key=lambda pair: pair[0].engine.identity.engine)
+    for serving, gain in worthy:
+        key = replica_key(serving)
+        same = [
+            (other, its) for other, its in worthy if replica_key(other) == key and its.scheme is gain.scheme
+        ]
+        yield _finding(evidence, same, serving, gain)
 
 
 def _refusal(serving: Serving, limits: QuantizationCandidateLimits) -> tuple[tuple[str, ...], str] | None:
@@ -152,6 +159,8 @@ def _gain(serving: Serving) -> Gain | None:
     if serving.pool_tokens is not None and serving.kv_token_bytes is not None:
         pool_bytes = serving.pool_tokens * serving.kv_token_bytes
     kv_p95 = serving.engine.kv_used.quantile(0.95)
+    if _waits_for_host(serving, batch):
+        return None
     regime = "memory-bound" if model.saturation(batch) < 0.5 else "saturated"
     return Gain(
         scheme=scheme,
@@ -161,6 +170,14 @@ def _gain(serving: Serving) -> Gain | None:
         room_ratio=None if not pool_bytes else 1 + freed / pool_bytes,
         kv_full=kv_p95 is not None and kv_p95 >= KV_FULL,
     )
+
+
+def _waits_for_host(serving: Serving, batch: float) -> bool:
+    """Launch overhead is most of the step and neither memory nor arithmetic is busy: fewer bytes would not help (R15)."""
+    if serving.mbu is None or serving.mfu is None or serving.step_s is None:
+        return False
+    overhead_s = decode_step.STEP_OVERHEAD_S + decode_step.SEQUENCE_OVERHEAD_S * batch
+    return serving.mbu < 0.5 and serving.mfu < 0.2 and overhead_s > 0.4 * serving.step_s
 
 
 def _is_worth(serving: Serving, gain: Gain, limits: QuantizationCandidateLimits) -> bool:
@@ -174,7 +191,9 @@ def _is_worth(serving: Serving, gain: Gain, limits: QuantizationCandidateLimits)
     return roomier or gain.speed.p50 >= limits.min_speedup
 
 
-def _finding(evidence: Evidence, group: tuple[Serving, ...], serving: Serving, gain: Gain) -> Finding:
+def _finding(
+    evidence: Evidence, same: Sequence[tuple[Serving, Gain]], serving: Serving, gain: Gain
+) -> Finding:
     engine, model = serving.engine, serving.model
     assert model is not None
     assert serving.precision is not None
@@ -186,8 +205,7 @@ def _finding(evidence: Evidence, group: tuple[Serving, ...], serving: Serving, g
         span_h=engine_span_h(engine),
         covered_h=engine.covered_s / 3600,
     )
-    same = replicas(group, serving)
-    result = outcome(evidence, same, serving, dropped(len(same), _claimed(gain)), grade)
+    result = _outcome(evidence, same, serving, gain, grade)
     uncertain = gain.speed.p10 < 1
     return Finding(
         rule_id=RULE_ID,
@@ -214,11 +232,23 @@ def _finding(evidence: Evidence, group: tuple[Serving, ...], serving: Serving, g
     )
 
 
-def _claimed(gain: Gain) -> Range:
-    """The throughput that may count in replicas: none where only room is claimed, none from an uncertain sign."""
-    if gain.regime == "saturated" and gain.scheme is INT4:
-        return Range(1.0, 1.0, 1.0)
-    return Range(max(1.0, gain.speed.p10), max(1.0, gain.speed.p50), max(1.0, gain.speed.p90))
+def _outcome(
+    evidence: Evidence, same: Sequence[tuple[Serving, Gain]], serving: Serving, gain: Gain, grade: Grade
+) -> Outcome:
+    """Replicas that fall away when all of them are quantised; at saturation no speed is claimed, so none do."""
+    if gain.regime != "memory-bound":
+        uuids = tuple(gpu.gpu_uuid for gpu in serving.gpus)
+        why = (
+            "No figure: at this batch the claim is memory and room for more sequences, not speed."
+            if gain.regime == "saturated"
+            else "No figure: whether a mixture of experts gets faster shows only in a canary run."
+        )
+        return Outcome(Saving(), why, uuids, len(same), len(same))
+    rates = [(its.speed, other.tokens_per_s or 0.0) for other, its in same]
+    load = sum(rate for _, rate in rates)
+    together = (sum(getattr(speed, q) * rate for speed, rate in rates) for q in ("p10", "p50", "p90"))
+    each = Range(*(max(load, total) / len(same) for total in together))
+    return outcome(evidence, [other for other, _ in same], serving, dropped(len(same), load, each), grade)
 
 
 def _state(gain: Gain) -> str:
@@ -277,7 +307,7 @@ def _facts(evidence: Evidence, serving: Serving, gain: Gain, now: int, then: int
         )
         facts |= as_facts("itl_s_then", Range(fast, middle, slow))
         facts["itl_s_now"] = serving.step_s
-    return {name: round(v, 6) if isinstance(v, float) else v for name, v in facts.items() if v is not None}
+    return rounded(facts)
 
 
 def _actions(serving: Serving, gain: Gain) -> tuple[Action, ...]:

@@ -18,7 +18,7 @@ What to do
     Throughput becomes money only when whole replicas fall away.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -28,6 +28,7 @@ from advisor.batch import Cause, Diagnosis, Pressure, diagnose, pressure
 from advisor.confidence import duration
 from advisor.engine_time import engine_coverage, engine_subject
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.replica_group import replica_key
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
 from core.finding import Effort, NotEvaluated, Risk, Subject
@@ -63,7 +64,7 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
             "No LLM engine is seen: scrape or import its /metrics.",
         )  # fmt: skip
         return
-    judged: list[tuple[Serving, Pressure, Diagnosis]] = []
+    cases: list[advice.Case] = []
     for serving in servings(evidence):
         refusal = _refusal(serving, limits)
         if refusal is not None:
@@ -75,10 +76,32 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
             seen is not None
             and sum(h.busy_s for h in small) >= limits.min_small_ratio * serving.engine.busy_s
         ):
-            judged.append((serving, seen, diagnose(seen)))
-    for serving, seen, verdict in judged:
-        peers = tuple(other for other, _, its in judged if its.cause is verdict.cause)
-        yield from _judged(advice.Case(evidence, peers, serving, seen, verdict), limits)
+            cases.append(_case(evidence, serving, seen, limits))
+    cases.sort(key=lambda case: case.serving.engine.identity.engine)
+    for case in cases:
+        key = replica_key(case.serving)
+        same = [
+            other
+            for other in cases
+            if other.diagnosis.cause is case.diagnosis.cause
+            and replica_key(other.serving) == key
+            and (other.target is None) == (case.target is None)
+        ]
+        yield from _judged(case, same, limits)
+
+
+def _case(evidence: Evidence, serving: Serving, seen: Pressure, limits: SmallBatchLimits) -> advice.Case:
+    """The cause, with a target where the batch limit is it and the KV cache has room for a worthwhile one."""
+    verdict = diagnose(seen)
+    room = advice.kv_batch(serving, seen)
+    if verdict.cause is not Cause.CONFIGURATION or room is None:
+        return advice.Case(evidence, serving, seen, verdict)
+    latency = _latency_batch(serving, limits)
+    case = advice.Case(evidence, serving, seen, verdict, int(min(room, latency)))
+    if room <= latency and case.gain.p50 < limits.min_gain:
+        note = f"The batch limit could rise to {room} at most before the KV cache is full."
+        return advice.Case(evidence, serving, seen, Diagnosis(Cause.KV, note=note))
+    return case
 
 
 def _refusal(serving: Serving, limits: SmallBatchLimits) -> tuple[tuple[str, ...], str] | None:
@@ -114,20 +137,19 @@ def _small_hours(serving: Serving, limits: SmallBatchLimits) -> list[EngineHour]
     ]
 
 
-def _judged(case: advice.Case, limits: SmallBatchLimits) -> Iterator[Verdict]:
+def _judged(case: advice.Case, same: Sequence[advice.Case], limits: SmallBatchLimits) -> Iterator[Verdict]:
     cause, subject = case.diagnosis.cause, engine_subject(case.serving)
     if cause is None:
         yield NotEvaluated(RULE_ID, subject, case.diagnosis.missing, case.diagnosis.why)
     elif cause is Cause.DEMAND:
-        yield advice.demand(case, _latency_batch(case.serving, limits))
+        yield advice.demand(case, same, _latency_batch(case.serving, limits))
     elif cause is Cause.KV:
-        yield advice.kv(case)
+        yield advice.kv(case, same)
+    elif case.target is None:
+        why = "Requests wait at the batch limit, but how far it may rise is not known."
+        yield NotEvaluated(RULE_ID, subject, ("KV pool size", "kv_used_ratio"), why)
     else:
-        target = _target(case.serving, case.seen, limits)
-        if isinstance(target, int):
-            yield from advice.configuration(case, target, limits.min_gain)
-        else:
-            yield NotEvaluated(RULE_ID, subject, *target)
+        yield from advice.configuration(case, same, limits.min_gain)
 
 
 def _latency_batch(serving: Serving, limits: SmallBatchLimits) -> float:
@@ -139,17 +161,6 @@ def _latency_batch(serving: Serving, limits: SmallBatchLimits) -> float:
         limits.knee_factor * model.step_s(1) if limits.itl_limit_s is None else limits.itl_limit_s / measured
     )
     return model.largest_batch_within(allowed)
-
-
-def _target(serving: Serving, seen: Pressure, limits: SmallBatchLimits) -> int | tuple[tuple[str, ...], str]:
-    """min(batch the KV cache holds, batch the latency limit holds), or what is missing for it."""
-    room = advice.kv_batch(serving, seen)
-    if room is None:
-        return (
-            "KV pool size",
-            "kv_used_ratio",
-        ), "Requests wait at the batch limit, but how far it may rise is not known."
-    return int(min(room, _latency_batch(serving, limits)))
 
 
 RULE: Final = Rule(

@@ -1,0 +1,169 @@
+"""R01: fires, stays silent, refuses thin data, saves to the cent, and knows what a releasable unit is."""
+
+from dataclasses import replace
+
+import pytest
+from advice_builders import FORTNIGHT_H, PRICE, SITE, evidence, found, gpu, gpu_hour, gpu_hours, refused
+
+from advisor.engine import advise
+from advisor.rules.empty_gpu import EmptyGpuLimits
+from core.activity import Activity
+from core.evidence import Evidence, GpuEvidence
+from core.finding import Grade
+from core.units import HOUR_MS
+
+RULE = "empty-gpu"
+EMPTY = gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY))
+
+
+def node(empty: int, price_unit: int = 8) -> tuple[GpuEvidence, ...]:
+    price = replace(PRICE, gpus_per_unit=price_unit)
+    return tuple(
+        replace(
+            gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY if i < empty else Activity.BUSY), uuid=f"GPU-{i}"),
+            price=price,
+            host_gpu_count=8,
+        )
+        for i in range(8)
+    )
+
+
+def test_a_gpu_empty_for_a_fortnight_saves_its_whole_price_to_the_cent() -> None:
+    (finding,) = found(advise(evidence([EMPTY])), RULE)
+    cash = finding.saving.cash_usd_month
+    assert cash is not None
+    assert (round(cash.p10, 2), round(cash.p50, 2), round(cash.p90, 2)) == (1733.75, 1825.00, 1825.00)
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert finding.saving.capacity_gpu_h_month.p50 == pytest.approx(730)
+    assert finding.saving.energy_kwh_month is None, "the rent holds the power"
+    assert finding.grade is Grade.A
+    assert finding.stage == "stop"
+    assert finding.evidence["coverage_ratio"] == 1.0
+
+
+def test_only_the_empty_hours_up_to_now_count() -> None:
+    mixed = gpu(gpu_hours(FORTNIGHT_H - 84) + gpu_hours(84, Activity.EMPTY, start=FORTNIGHT_H - 84))
+    (finding,) = found(advise(evidence([mixed])), RULE)
+    assert finding.saving.cash_usd_month is not None
+    assert round(finding.saving.cash_usd_month.p50, 2) == round(84 / 336 * 730 * 2.50, 2) == 456.25
+
+
+def test_a_gpu_at_work_is_left_alone() -> None:
+    advice = advise(evidence([gpu()]))
+    assert not found(advice, RULE)
+    assert not refused(advice, RULE)
+
+
+def test_a_gpu_that_worked_yesterday_is_left_alone() -> None:
+    recent = gpu(gpu_hours(FORTNIGHT_H - 20) + gpu_hours(20, Activity.EMPTY, start=FORTNIGHT_H - 20))
+    advice = advise(evidence([recent]))
+    assert not found(advice, RULE)
+    assert not refused(advice, RULE)
+
+
+def test_half_an_hour_of_emptiness_is_not_evidence() -> None:
+    short = gpu([gpu_hour(0, Activity.EMPTY, seconds=1800)])
+    advice = advise(evidence([short]))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert refusal.missing == ("time",)
+    assert "30 minutes" in refusal.why
+    assert "24 hours" in refusal.why
+
+
+def test_two_days_of_data_still_answer_one_grade_lower_and_say_why() -> None:
+    (finding,) = found(advise(evidence([gpu(gpu_hours(48, Activity.EMPTY))])), RULE)
+    assert finding.grade is Grade.B
+    assert "14 days are the floor" in finding.confidence
+    assert finding.saving.cash_usd_month is not None
+    assert round(finding.saving.cash_usd_month.p10, 2) == 1642.50
+
+
+def test_gaps_in_the_data_silence_the_rule() -> None:
+    holed = gpu([hour for i, hour in enumerate(gpu_hours(FORTNIGHT_H, Activity.EMPTY)) if i % 2])
+    advice = advise(evidence([holed]))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert refusal.missing == ("samples",)
+
+
+def test_a_gpu_without_utilization_such_as_a_mig_slice_is_not_called_empty() -> None:
+    advice = advise(evidence([gpu(gpu_hours(FORTNIGHT_H, Activity.UNKNOWN))]))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert "busy_ratio" in refusal.missing
+
+
+def test_a_gpu_that_fell_silent_is_not_called_empty() -> None:
+    silent = evidence([EMPTY, gpu(gpu_hours(FORTNIGHT_H + 24), uuid="GPU-b", host="node-2")])
+    advice = advise(silent)
+    assert not found(advice, RULE)
+    assert refused(advice, RULE)[0].missing == ("recent samples",)
+
+
+def test_one_empty_gpu_of_a_node_frees_capacity_and_no_cash() -> None:
+    (finding,) = found(advise(evidence(node(empty=1))), RULE)
+    assert finding.saving.cash_usd_month is None
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert finding.no_figure is not None
+    assert "1 of 8" in finding.no_figure
+
+
+def test_a_wholly_empty_node_saves_cash_on_every_gpu() -> None:
+    advice = advise(evidence(node(empty=8)))
+    cash = [finding.saving.cash_usd_month for finding in found(advice, RULE)]
+    assert [round(figure.p50, 2) for figure in cash if figure is not None] == [1825.00] * 8
+    assert advice.totals.cash_usd_month is not None
+    assert (
+        round(advice.totals.cash_usd_month.p50, 2)
+        == 14_600.00
+        == round(advice.totals.spend_usd_month or 0, 2)
+    )
+
+
+@pytest.mark.parametrize("billing", ["reserved", "owned"])
+def test_capacity_that_is_paid_anyway_saves_no_cash_and_waits_a_week(billing: str) -> None:
+    price = replace(PRICE, billing=billing)
+    five_days = replace(gpu(gpu_hours(120, Activity.EMPTY)), price=price)
+    assert not found(advise(evidence([five_days])), RULE)
+    (finding,) = found(advise(evidence([replace(EMPTY, price=price)])), RULE)
+    assert finding.saving.cash_usd_month is None
+    assert billing in (finding.no_figure or "")
+
+
+def test_an_unpriced_gpu_has_no_cash_figure_and_says_so() -> None:
+    (finding,) = found(advise(evidence([replace(EMPTY, price=None)])), RULE)
+    assert finding.saving.cash_usd_month is None
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert "no price" in (finding.no_figure or "")
+
+
+def test_energy_is_counted_only_where_the_site_pays_its_power() -> None:
+    owned: Evidence = evidence([EMPTY], site=replace(SITE, pays_for_power=True))
+    (finding,) = found(advise(owned), RULE)
+    energy = finding.saving.energy_kwh_month
+    assert energy is not None
+    assert energy.p50 == pytest.approx(80 * 730 / 1000)
+    assert finding.evidence["idle_power_w"] == 80.0
+
+
+def test_a_probe_within_an_hour_does_not_break_the_streak_and_work_does() -> None:
+    hours = list(gpu_hours(48, Activity.EMPTY))
+    hours[40] = replace(hours[40], seconds={Activity.EMPTY: 3590.0, Activity.BUSY: 10.0})
+    assert found(advise(evidence([gpu(hours)])), RULE)
+    hours[40] = replace(hours[40], seconds={Activity.EMPTY: 1800.0, Activity.BUSY: 1800.0})
+    assert not found(advise(evidence([gpu(hours)])), RULE)
+
+
+def test_limits_of_a_run_replace_the_rules_own() -> None:
+    short = evidence([gpu(gpu_hours(6, Activity.EMPTY))])
+    assert not found(advise(short), RULE)
+    assert found(advise(short, limits={RULE: EmptyGpuLimits(min_rented_h=4)}), RULE)
+
+
+def test_the_window_scales_the_month() -> None:
+    late = evidence([EMPTY])
+    twice = replace(late, window=replace(late.window, from_ms=late.window.from_ms - FORTNIGHT_H * HOUR_MS))
+    (finding,) = found(advise(twice), RULE)
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert finding.saving.capacity_gpu_h_month.p50 == pytest.approx(365)

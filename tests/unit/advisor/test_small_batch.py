@@ -1,0 +1,303 @@
+"""R07: three causes told apart, gains with ranges, money only through whole replicas."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from advice_builders import (
+    FORTNIGHT_H,
+    PRICE,
+    SETTINGS,
+    engine,
+    engine_hour,
+    engine_hours,
+    evidence,
+    found,
+    gpu,
+    gpu_hours,
+    histogram,
+    refused,
+)
+
+from advisor.engine import advise
+from advisor.rules.small_batch import SmallBatchLimits
+from core.evidence import EngineEvidence, Evidence
+from core.finding import Advice, Finding, Grade
+
+RULE = "small-batch"
+LIMITED = {**SETTINGS, "max_num_seqs": "8"}
+
+
+def queued(count: int = FORTNIGHT_H, **more: Any) -> EngineEvidence:
+    """Batch of 8 at a published limit of 8, 50 requests waiting, KV cache nearly empty."""
+    settings = more.pop("settings", LIMITED)
+    values: dict[str, Any] = {"running": 8.0, "waiting": 50.0, "kv_used": 0.01, **more}
+    return engine(engine_hours(count, **values), settings=settings)
+
+
+def run(*engines: EngineEvidence, limits: SmallBatchLimits | None = None) -> Advice:
+    gpus = [gpu(uuid=each.gpu_uuids[0], host=each.identity.host or "") for each in engines]
+    return advise(evidence(gpus, engines), limits=None if limits is None else {RULE: limits})
+
+
+def only(advice: Advice) -> Finding:
+    (finding,) = found(advice, RULE)
+    return finding
+
+
+def replica(index: int, **more: Any) -> EngineEvidence:
+    base = queued(**more)
+    name = f"node-{index}:8000/0"
+    return replace(
+        base,
+        identity=replace(base.identity, engine=name, host=f"node-{index}"),
+        gpu_uuids=(f"GPU-{index}",),
+        hours=tuple(replace(hour, engine=name) for hour in base.hours),
+    )
+
+
+def test_a_queue_in_front_of_a_low_limit_is_configuration() -> None:
+    finding = only(run(queued()))
+    assert finding.cause == "configuration"
+    assert finding.state == "configuration-limited"
+    target = finding.evidence["target_batch"]
+    assert 8 < target < 400
+    assert f"--max-num-seqs {target}" in (finding.actions[0].command or "")
+    assert finding.title == f"Raise --max-num-seqs of Llama-3.1-8B-Instruct on node-1 from 8 to {target}"
+
+
+def test_half_batch_and_gain_follow_the_formula() -> None:
+    """By hand, advisor-rules 2.2: bf16 8.03 B parameters, context 500, one prompt token per generated one."""
+    fixed = 1.08 * 2 * 8_030_261_248 / 3.35e12 + 2.0e-3
+    each = 500 * 131_072 / 3.35e12 + 42e-6 + 1.35 * 2 * 8_030_261_248 * 2 / 989e12
+    finding = only(run(queued()))
+    target = finding.evidence["target_batch"]
+    assert finding.evidence["half_batch"] == pytest.approx(fixed / each, rel=1e-4)
+    gain = target * (fixed + 8 * each) / (8 * (fixed + target * each))
+    assert finding.evidence["gain_p50"] == pytest.approx(gain, rel=1e-4)
+    assert finding.evidence["gain_p10"] == pytest.approx(0.8 * gain, rel=1e-4)
+    assert target == int((5 * (fixed + each) - fixed) / each), "the knee comes before the KV cache is full"
+
+
+def test_one_replica_has_no_money_figure_and_shows_dollars_per_million_tokens() -> None:
+    finding = only(run(queued()))
+    assert finding.saving.is_empty
+    assert "one replica" in (finding.no_figure or "")
+    now = finding.evidence["usd_per_million_tokens_now"]
+    assert now == pytest.approx(1e6 * 2.50 / 3600 / (8 / 0.0075), rel=1e-6)
+    assert finding.evidence["usd_per_million_tokens_then_p50"] == pytest.approx(
+        now / finding.evidence["gain_p50"], rel=1e-4
+    )
+
+
+def test_two_replicas_become_one_and_save_its_gpu_to_the_cent() -> None:
+    advice = run(replica(1), replica(2))
+    stays, goes = sorted(found(advice, RULE), key=lambda finding: finding.subject.id)
+    assert stays.saving.is_empty
+    assert "1 of 2 replicas" in (stays.no_figure or "")
+    assert goes.saving.cash_usd_month is not None
+    assert round(goes.saving.cash_usd_month.p50, 2) == 1825.00
+    assert round(goes.saving.cash_usd_month.p10, 2) == 1460.00
+    assert advice.totals.cash_usd_month is not None
+    assert round(advice.totals.cash_usd_month.p50, 2) == 1825.00, "no GPU is counted twice"
+
+
+def test_a_gain_too_small_for_a_whole_replica_saves_nothing() -> None:
+    near = {"running": 60.0, "kv_used": 0.075, "settings": {**SETTINGS, "max_num_seqs": "60"}}
+    limits = SmallBatchLimits(itl_limit_s=0.0092)
+    for finding in found(run(replica(1, **near), replica(2, **near), limits=limits), RULE):
+        assert finding.saving.is_empty
+        assert "2 replicas stay 2" in (finding.no_figure or "")
+
+
+def test_replicas_on_reserved_gpus_free_capacity_and_no_cash() -> None:
+    price = replace(PRICE, billing="reserved")
+    gpus = [replace(gpu(uuid=f"GPU-{i}", host=f"node-{i}"), price=price) for i in (1, 2)]
+    goes = found(advise(evidence(gpus, [replica(1), replica(2)])), RULE)[0]
+    assert goes.saving.cash_usd_month is None
+    assert goes.saving.capacity_gpu_h_month is not None
+    assert "reserved" in (goes.no_figure or "")
+
+
+def test_no_queue_is_demand_and_raising_the_limit_is_not_advised() -> None:
+    finding = only(run(queued(waiting=0.0)))
+    assert finding.cause == "demand"
+    assert "does nothing" in finding.because
+    assert all("--max-num-seqs" not in (action.command or "") for action in finding.actions)
+
+
+def test_demand_over_three_replicas_fits_one() -> None:
+    advice = run(*(replica(i, waiting=0.0, settings=SETTINGS) for i in (1, 2, 3)))
+    saved = [f for f in found(advice, RULE) if f.saving.cash_usd_month is not None]
+    assert len(saved) == 2
+    assert all(f.evidence["replicas_then"] == 1 for f in saved)
+
+
+def test_demand_that_needs_every_replica_saves_nothing() -> None:
+    advice = run(*(replica(i, waiting=0.0) for i in (1, 2)), limits=SmallBatchLimits(itl_limit_s=0.0075))
+    assert all(finding.saving.is_empty for finding in found(advice, RULE))
+
+
+def test_a_full_kv_cache_is_not_configuration() -> None:
+    finding = only(run(queued(kv_used=0.99, settings={**LIMITED, "num_gpu_blocks": "300"})))
+    assert finding.cause == "kv"
+    assert "kv-cache-dtype" in (finding.actions[0].command or "")
+    assert finding.saving.is_empty
+
+
+def test_no_finding_ever_asks_for_a_bigger_gpu_because_memory_is_full() -> None:
+    for each in (
+        queued(),
+        queued(waiting=0.0),
+        queued(kv_used=0.99, settings={**LIMITED, "num_gpu_blocks": "300"}),
+    ):
+        finding = only(run(each))
+        words = " ".join(
+            [finding.title, finding.because, *(action.text for action in finding.actions)]
+        ).lower()
+        assert "bigger" not in words
+        assert "larger gpu" not in words
+
+
+@pytest.mark.parametrize(("kv_used", "cause"), [(0.80, "configuration"), (0.93, "kv")])
+def test_between_the_two_the_nearer_cause_is_named_with_a_note(kv_used: float, cause: str) -> None:
+    """A batch of 40 at its limit; the pool holds sequences of different ages, so a few more would fit."""
+    settings = {**SETTINGS, "max_num_seqs": "40", "num_gpu_blocks": "1500"}
+    finding = only(run(queued(running=40.0, kv_used=kv_used, settings=settings)))
+    assert finding.cause == cause
+    assert "close to each other" in finding.because
+
+
+def test_a_limit_that_could_hardly_rise_before_the_cache_is_full_is_kv() -> None:
+    settings = {**SETTINGS, "max_num_seqs": "40", "num_gpu_blocks": "1500"}
+    finding = only(run(queued(running=40.0, kv_used=0.86, settings=settings)))
+    assert finding.cause == "kv"
+    assert "could rise to" in finding.because
+
+
+def test_a_queue_below_an_unpublished_limit_is_refused() -> None:
+    spread = histogram((2.0, 1200.0), (8.0, 1200.0), (20.0, 1200.0))
+    unclear = queued(running=8.0, settings=SETTINGS)
+    unclear = replace(unclear, hours=tuple(replace(hour, running=spread) for hour in unclear.hours))
+    advice = run(unclear)
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert refusal.missing == ("max_num_seqs",)
+
+
+def test_a_plateau_under_a_queue_stands_for_an_unpublished_limit() -> None:
+    finding = only(run(queued(settings=SETTINGS)))
+    assert finding.cause == "configuration"
+    assert "about 8" in finding.title
+    assert finding.evidence["batch_limit_basis"].startswith("seen")
+
+
+def test_a_queue_that_is_not_published_is_refused() -> None:
+    blind = queued()
+    blind = replace(blind, hours=tuple(replace(hour, waiting=histogram()) for hour in blind.hours))
+    (refusal,) = refused(run(blind), RULE)
+    assert refusal.missing == ("waiting_requests",)
+
+
+def test_a_well_filled_batch_is_left_alone() -> None:
+    advice = run(queued(running=200.0, kv_used=0.5, settings=SETTINGS))
+    assert not found(advice, RULE)
+    assert not refused(advice, RULE)
+
+
+def test_a_small_batch_in_a_tenth_of_busy_time_is_left_alone() -> None:
+    busy = [engine_hour(i, running=200.0, kv_used=0.5, waiting=50.0) for i in range(FORTNIGHT_H)]
+    for index in range(0, FORTNIGHT_H, 10):
+        busy[index] = engine_hour(index, running=8.0, waiting=50.0)
+    assert not found(run(engine(busy)), RULE)
+
+
+def test_a_latency_promise_that_the_batch_already_fills_silences_the_rule() -> None:
+    assert not found(run(queued(), limits=SmallBatchLimits(itl_limit_s=0.0070)), RULE)
+
+
+def test_four_minutes_of_load_are_refused() -> None:
+    advice = run(queued(count=1, seconds=240.0))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert refusal.missing == ("busy time",)
+
+
+def test_half_an_hour_of_load_answers_one_grade_lower() -> None:
+    finding = only(run(queued(count=1, seconds=1800.0)))
+    assert finding.grade is Grade.D
+    assert "30 minutes of data, 14 days are the floor" in finding.confidence
+    assert finding.chart["kind"] == "profile"
+
+
+def test_thin_coverage_is_refused() -> None:
+    whole = queued()
+    holed = replace(whole, hours=whole.hours[::2])
+    advice = run(holed)
+    assert not found(advice, RULE)
+    assert refused(advice, RULE)[0].missing == ("samples",)
+
+
+def test_an_unknown_model_without_a_fit_is_refused() -> None:
+    unknown = queued()
+    advice = run(replace(unknown, identity=replace(unknown.identity, model="in-house-9b")))
+    assert not found(advice, RULE)
+    assert "model architecture" in refused(advice, RULE)[0].missing
+
+
+def test_an_unknown_model_with_a_site_fit_is_judged() -> None:
+    """t = 7 ms + 0.1 ms·B seen at four batch sizes: no catalogue needed for B_half = 70."""
+    hours = []
+    for index, batch in enumerate((4.0, 8.0, 12.0, 16.0) * 84):
+        hours.append(
+            engine_hour(index, running=batch, waiting=0.0, kv_used=0.01, step_s=0.007 + 0.0001 * batch)
+        )
+    finding = only(run(engine(hours, model="in-house-9b")))
+    assert finding.evidence["step_basis"] == "fit"
+    assert finding.evidence["half_batch"] == pytest.approx(70, rel=1e-6)
+    assert finding.grade is Grade.B
+
+
+def test_a_shared_gpu_is_refused() -> None:
+    pair = [queued(), replace(queued(), identity=replace(queued().identity, engine="node-1:8001/0"))]
+    advice = advise(evidence([gpu()], pair))
+    assert not found(advice, RULE)
+    assert {refusal.missing for refusal in refused(advice, RULE)} == {("a GPU of its own",)}
+
+
+def test_unknown_weights_fall_back_on_the_measured_step() -> None:
+    blind = {key: value for key, value in LIMITED.items() if key not in {"quantization", "dtype"}}
+    finding = only(run(queued(settings=blind)))
+    assert finding.evidence["step_basis"] in {"anchored", "formula"}
+    assert finding.cause == "configuration"
+
+
+@pytest.mark.parametrize(
+    ("kind", "flag"),
+    [
+        ("vllm", "--max-num-seqs"),
+        ("sglang", "--max-running-requests"),
+        ("tgi", "--max-batch-size"),
+        ("trtllm", "--max_batch_size"),
+        ("llamacpp", "-np"),
+    ],
+)
+def test_every_engine_gets_its_own_flag(kind: str, flag: str) -> None:
+    each = queued()
+    finding = only(run(replace(each, identity=replace(each.identity, kind=kind))))
+    assert f"{flag} {finding.evidence['target_batch']}" in (finding.actions[0].command or "")
+    assert flag in finding.title
+
+
+def test_a_fleet_without_engines_says_what_is_missing() -> None:
+    fleet: Evidence = evidence([gpu(gpu_hours(FORTNIGHT_H))])
+    (refusal,) = refused(advise(fleet), RULE)
+    assert refusal.subject.kind == "fleet"
+    assert refusal.missing == ("engine metrics",)
+
+
+def test_the_chart_of_a_long_window_shows_the_batch_against_b_half() -> None:
+    finding = only(run(queued()))
+    assert finding.chart["unit"] == "requests"
+    assert len(finding.chart["series"]) == FORTNIGHT_H
+    assert finding.chart["threshold"] == pytest.approx(finding.evidence["half_batch"], rel=1e-6)
