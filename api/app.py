@@ -1,6 +1,5 @@
 """The web application: REST, pages, static files, and what every answer carries."""
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +8,15 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
 
 from api import problems
+from api.pages import costs as costs_page
+from api.pages import engines as engines_page
+from api.pages import fleet as fleet_page
+from api.pages import gpu as gpu_page
+from api.pages import overview as overview_page
+from api.pages import recommendations as recommendations_page
+from api.pages import report as report_page
+from api.pages.problem import problem_page
+from api.resources.health import own_version
 from api.routes import (
     costs,
     energy,
@@ -45,6 +53,17 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
 )
 """REST, in the order of its documentation. A new route is a file in ``api/routes`` and a line here."""
 
+PAGES: Final[tuple[APIRouter, ...]] = (
+    overview_page.router,
+    fleet_page.router,
+    gpu_page.router,
+    engines_page.router,
+    recommendations_page.router,
+    costs_page.router,
+    report_page.router,
+)
+"""Pages, in the order of the navigation. A new page is a file in ``api/pages`` and a line here."""
+
 STATIC: Final = Path(__file__).resolve().parent.parent / "templates" / "static"
 GZIP_FROM_BYTES: Final = 1_000
 DESCRIPTION: Final = (
@@ -56,8 +75,6 @@ DESCRIPTION: Final = (
 
 def create_app(settings: Settings) -> FastAPI:
     """The application over one database. Nothing is read from it before the first request."""
-    from api.pages import PAGES, error_page
-
     app = FastAPI(
         title="gpuwise",
         version=own_version(),
@@ -74,19 +91,11 @@ def create_app(settings: Settings) -> FastAPI:
     for router in PAGES:
         app.include_router(router, include_in_schema=False)
     app.mount("/static", MarkedFiles(directory=STATIC), name="static")
-    problems.install(app, error_page)
+    problems.install(app, problem_page)
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES)
     app.add_middleware(Security, settings=settings)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app
-
-
-def own_version() -> str:
-    """Version of the installed package."""
-    try:
-        return version("gpuwise")
-    except PackageNotFoundError:
-        return "0"
 
 
 def openapi(app: FastAPI) -> dict[str, Any]:

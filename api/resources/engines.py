@@ -40,7 +40,9 @@ class EngineRow:
     running_mean: Annotated[float | None, about("Requests in the batch, mean over busy time.")]
     running_p95: Annotated[float | None, about("Requests in the batch: 95 % of busy time at or below.")]
     waiting_mean: Annotated[float | None, about("Requests waiting, mean over busy time.")]
-    kv_used_max_ratio: Annotated[float | None, about("Highest share of the KV cache in use.")]
+    kv_used_max_ratio: Annotated[
+        float | None, about("Highest share of the KV cache in use, as mean of a sample's interval.")
+    ]
     tokens_generated: Annotated[float | None, about("Tokens generated in the window.")]
     tokens_prompt: Annotated[float | None, about("Prompt tokens processed in the window.")]
     tokens_per_s: Annotated[

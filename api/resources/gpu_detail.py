@@ -121,7 +121,7 @@ def find(scope: Scope, gpu_uuid: str) -> FleetGpu:
 def samples(
     scope: Scope, gpu_uuid: str, *, after_ms: int | None = None, limit: int | None = None
 ) -> list[SampleRow]:
-    """Samples of the window by time; ``after_ms`` starts behind the sample that starts then."""
+    """Samples of the window by time, the first ``limit`` of them; ``after_ms`` leaves out those up to then."""
     find(scope, gpu_uuid)
     window = scope.window if after_ms is None else Window(after_ms + 1, scope.window.to_ms)
     return [_sample(row) for row in sample_queries.gpu_samples(scope.session, gpu_uuid, window, limit)]

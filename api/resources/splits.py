@@ -11,6 +11,8 @@ from core.readings import WorkloadKey
 
 ALWAYS_EFFECTIVE: Final = (Activity.MEMORY_BOUND, Activity.COMPUTE_BOUND)
 """By their own thresholds (``core.activity``): DRAM ≥ 0.5, SM ≥ 0.5."""
+HELD_IDLE: Final = frozenset({Activity.PARKED, Activity.UNKNOWN})
+"""What time of a workload can be that is not active."""
 TOLERANCE_S: Final = 1e-6
 
 
@@ -75,8 +77,8 @@ def by_workload(
 ) -> Iterator[Slice]:
     """One part per workload with its allocated time, and the rest of the hour under key None.
 
-    A workload's active seconds take the mix of activities of the GPU's own active time, its other allocated
-    seconds are ``parked``.
+    A workload's active seconds take the mix of activities of the GPU's own active time; its other allocated
+    seconds that of the GPU's ``parked`` and ``unknown`` time.
     """
     left = part
     for usage in usages:
@@ -90,12 +92,9 @@ def by_workload(
 
 
 def _of_workload(part: Slice, usage: UsageHour, key: str | None, label: str) -> Slice:
-    mix = {a: s for a, s in part.seconds.items() if a not in IDLE and a is not Activity.UNKNOWN}
-    mixed_s = sum(mix.values())
-    seconds = {a: usage.active_s * s / mixed_s for a, s in mix.items()} if mixed_s > 0 else {}
-    idle_s = usage.allocated_s - usage.active_s
-    if idle_s > TOLERANCE_S:
-        seconds[Activity.PARKED] = idle_s
+    active = {a: s for a, s in part.seconds.items() if a not in IDLE and a is not Activity.UNKNOWN}
+    idle = {a: s for a, s in part.seconds.items() if a in HELD_IDLE} or {Activity.PARKED: 1.0}
+    seconds = _mixed(active, usage.active_s) | _mixed(idle, usage.allocated_s - usage.active_s)
     active_share = min(1.0, usage.active_s / part.active_s) if part.active_s > 0 else 0.0
     time_share = min(1.0, usage.allocated_s / part.covered_s) if part.covered_s > 0 else 0.0
     return Slice(
@@ -115,6 +114,14 @@ def _of_workload(part: Slice, usage: UsageHour, key: str | None, label: str) -> 
         effective_unknown_s=part.effective_unknown_s * active_share,
         share_method=usage.share_method,
     )
+
+
+def _mixed(mix: Mapping[Activity, float], seconds: float) -> dict[Activity, float]:
+    """``seconds`` in the proportions of ``mix``."""
+    whole_s = sum(mix.values())
+    if whole_s <= 0 or seconds <= TOLERANCE_S:
+        return {}
+    return {activity: seconds * s / whole_s for activity, s in mix.items()}
 
 
 def _minus(whole: Slice, taken: Slice) -> Slice:

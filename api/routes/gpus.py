@@ -42,7 +42,7 @@ def list_gpus(scope: ScopeDep, listing: ListingDep) -> Response:
 
 @router.get("/{gpu_uuid}/samples", response_model=Page[SampleRow], responses=CSV_RESPONSE)
 def list_samples(scope: NewestScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
-    """Raw samples of one GPU by time, as long as they are kept."""
+    """Raw samples of one GPU by time, as long as they are kept; by default of the newest hour."""
     after_ms = None if listing.cursor is None else _after_ms(listing.cursor)
     rows = gpu_detail.samples(scope, gpu_uuid, after_ms=after_ms, limit=listing.limit + 1)
     kept = rows[: listing.limit]

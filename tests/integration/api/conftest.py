@@ -1,0 +1,57 @@
+"""The small fleet in a database, and the application over it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fleet_for_tests import NOW, fill, settings_for
+from starlette.testclient import TestClient
+
+from api.app import create_app
+from api.resources.scope import Scope, scope_of
+from store.engine import dispose_engine, make_engine, session_scope
+
+
+@pytest.fixture
+def filled_database(ready_database: str) -> str:
+    """The small fleet, on each kind of database."""
+    fill(ready_database)
+    return ready_database
+
+
+@pytest.fixture
+def filled_scope(filled_database: str) -> Iterator[Scope]:
+    """A scope over all its data, on each kind of database."""
+    with session_scope(make_engine(filled_database)) as session:
+        yield scope_of(session, settings_for(filled_database), NOW)
+
+
+@pytest.fixture(scope="module")
+def filled_sqlite(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The small fleet in one SQLite database for all tests of a module: for tests that do not change it."""
+    path = tmp_path_factory.mktemp("fleet") / "gpuwise.db"
+    shutil.copyfile(sqlite_template, path)
+    url = f"sqlite:///{path}"
+    fill(url)
+    yield url
+    dispose_engine(url)
+
+
+def client_for(url: str) -> TestClient:
+    """A client as a program on this host is one; the clock stands at ``NOW``."""
+    app = create_app(settings_for(url))
+    app.state.clock = lambda: NOW
+    return TestClient(app, base_url="http://127.0.0.1:8787", raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def client(filled_sqlite: str) -> TestClient:
+    """The application over the module's database; tests with it change nothing."""
+    return client_for(filled_sqlite)
+
+
+@pytest.fixture
+def fresh_client(filled_database: str) -> TestClient:
+    """The application over a database of the test's own, of each kind."""
+    return client_for(filled_database)
