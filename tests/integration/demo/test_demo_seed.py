@@ -143,7 +143,7 @@ def test_a_seed_that_was_cut_short_goes_on_where_it_stopped(seeded: Engine, tmp_
         begun = {gpu.identity.host for gpu in fleet.gpus(session) if gpu.latest is not None}
     seed(settings_of(url), NOW_MS, days=1, workers=0)
 
-    assert begun == {\"chat-01\"}
+    assert begun == {"chat-01"}
     with Session(seeded) as ours, Session(make_engine(url)) as theirs:
         assert hours.gpu_hours(ours, ALL) == hours.gpu_hours(theirs, ALL)
 
