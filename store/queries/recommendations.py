@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from core.clock import from_ms, to_ms
 from core.errors import StoreError
-from core.finding import Advice, Finding, Status
+from core.finding import Advice, Finding, NotEvaluated, Status
 from store import finding_json
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
@@ -73,14 +73,20 @@ def record(session: Session, advice: Advice, now_ms: int) -> None:
             status, note = _FOUND_AGAIN[row.status]
             _change(session, row, status, now, note)
     silent = {(item.rule_id, item.subject.kind, item.subject.id) for item in advice.not_evaluated}
+    mute = {item.rule_id for item in advice.not_evaluated if _is_whole_rule(item)}
     for fingerprint, row in rows.items():
         if row.status == Status.SNOOZED.value and row.snoozed_until is not None and row.snoozed_until <= now:
             row.snoozed_until = None
             _change(session, row, Status.OPEN, now, "snooze ran out")
-        judged = (row.rule_id, row.subject_kind, row.subject_id) not in silent
+        judged = row.rule_id not in mute and (row.rule_id, row.subject_kind, row.subject_id) not in silent
         if fingerprint not in found and judged and row.status in _LIVE:
             _change(session, row, Status.GONE, now, "no longer found")
     session.flush()
+
+
+def _is_whole_rule(item: NotEvaluated) -> bool:
+    """The rule failed, or had nothing to judge by: that says nothing about any of its findings."""
+    return item.subject.kind == "fleet" and item.subject.id in {"fleet", f"rule:{item.rule_id}"}
 
 
 def listing(session: Session, statuses: Collection[Status] | None = None) -> list[Recommendation]:

@@ -1,0 +1,179 @@
+"""Findings followed over time, on both databases."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy.orm import Session
+
+from core.errors import StoreError
+from core.finding import (
+    Advice,
+    Effort,
+    Finding,
+    Grade,
+    NotEvaluated,
+    Risk,
+    Saving,
+    Status,
+    Subject,
+    Totals,
+)
+from store.queries import recommendations as kept
+
+DAY = 86_400_000
+T0 = 1_791_158_400_000
+TOTALS = Totals(None, None, None, None)
+FINDING = Finding(
+    rule_id="empty-gpu",
+    subject=Subject("gpu", "GPU-a", "GPU 0 on h1"),
+    cause="empty",
+    title="Release GPU 0",
+    because="Empty for 30 h.",
+    state="empty",
+    confidence="measured",
+    grade=Grade.A,
+    effort=Effort.LOW,
+    risk=Risk.LOW,
+    saving=Saving(),
+    evidence={"empty_h": 30.0},
+    actions=(),
+    wrong_when="It is a spare.",
+)
+
+
+def run(session: Session, day: int, *findings: Finding, not_evaluated: tuple[NotEvaluated, ...] = ()) -> None:
+    kept.record(session, Advice(findings, not_evaluated, TOTALS), T0 + day * DAY)
+    session.commit()
+
+
+def only(session: Session) -> kept.Recommendation:
+    (found,) = kept.listing(session)
+    return found
+
+
+def life(session: Session) -> list[tuple[Status | None, Status]]:
+    return [(event.before, event.status) for event in kept.events(session, only(session).id)]
+
+
+def test_a_finding_opens_a_recommendation(session: Session) -> None:
+    run(session, 0, FINDING)
+    found = only(session)
+    assert (found.finding, found.status, found.note) == (FINDING, Status.OPEN, None)
+    assert (found.opened_at_ms, found.seen_at_ms, found.snoozed_until_ms) == (T0, T0, None)
+    assert life(session) == [(None, Status.OPEN)]
+    assert kept.get(session, found.id) == found
+
+
+def test_found_again_it_is_the_same_one_with_the_newest_figures(session: Session) -> None:
+    run(session, 0, FINDING)
+    newer = replace(FINDING, because="Empty for 54 h.", evidence={"empty_h": 54.0})
+    run(session, 1, newer)
+    found = only(session)
+    assert (found.finding, found.opened_at_ms, found.seen_at_ms) == (newer, T0, T0 + DAY)
+    assert life(session) == [(None, Status.OPEN)]
+
+
+def test_another_cause_is_another_recommendation(session: Session) -> None:
+    run(session, 0, FINDING, replace(FINDING, cause="drained"))
+    assert len(kept.listing(session)) == 2
+
+
+def test_no_longer_found_it_is_gone_and_found_again_it_is_open(session: Session) -> None:
+    run(session, 0, FINDING)
+    run(session, 1)
+    assert only(session).status is Status.GONE
+    run(session, 2, FINDING)
+    assert only(session).status is Status.OPEN
+    assert life(session) == [(None, Status.OPEN), (Status.OPEN, Status.GONE), (Status.GONE, Status.OPEN)]
+
+
+def test_a_rule_that_could_not_judge_leaves_its_finding_open(session: Session) -> None:
+    run(session, 0, FINDING)
+    silent = NotEvaluated(FINDING.rule_id, Subject("gpu", "GPU-a"), ("busy_ratio",), "no counters")
+    run(session, 1, not_evaluated=(silent,))
+    assert only(session).status is Status.OPEN
+    run(session, 2, not_evaluated=(replace(silent, subject=Subject("gpu", "GPU-b")),))
+    assert only(session).status is Status.GONE
+
+
+def test_a_rule_that_could_not_judge_anything_leaves_its_findings_open(session: Session) -> None:
+    run(session, 0, FINDING)
+    silent = NotEvaluated(FINDING.rule_id, Subject("fleet", "fleet"), ("price",), "no price")
+    run(session, 1, not_evaluated=(silent,))
+    assert only(session).status is Status.OPEN
+
+
+@pytest.mark.parametrize("status", [Status.CLAIMED, Status.DISMISSED, Status.DONE])
+def test_what_people_decided_stays_when_it_is_no_longer_found(session: Session, status: Status) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, status, T0 + 1)
+    run(session, 1)
+    assert only(session).status is status
+
+
+@pytest.mark.parametrize("status", [Status.CLAIMED, Status.DISMISSED])
+def test_what_people_decided_stays_when_it_is_found_again(session: Session, status: Status) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, status, T0 + 1, note="spare for the launch")
+    run(session, 1, FINDING)
+    assert (only(session).status, only(session).note) == (status, "spare for the launch")
+
+
+def test_done_and_found_again_it_is_reopened(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.DONE, T0 + 1, note="stopped it")
+    run(session, 1, FINDING)
+    assert only(session).status is Status.REOPENED
+    assert life(session)[-1] == (Status.DONE, Status.REOPENED)
+
+
+def test_a_snooze_lasts_until_its_end(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.SNOOZED, T0 + 1, until_ms=T0 + 2 * DAY)
+    run(session, 1, FINDING)
+    assert (only(session).status, only(session).snoozed_until_ms) == (Status.SNOOZED, T0 + 2 * DAY)
+    run(session, 2, FINDING)
+    assert (only(session).status, only(session).snoozed_until_ms) == (Status.OPEN, None)
+
+
+def test_a_snooze_that_ran_out_on_a_finding_that_left_is_gone(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.SNOOZED, T0 + 1, until_ms=T0 + DAY)
+    run(session, 2)
+    assert only(session).status is Status.GONE
+    assert life(session)[-2:] == [(Status.SNOOZED, Status.OPEN), (Status.OPEN, Status.GONE)]
+
+
+def test_every_change_by_hand_is_kept_with_its_reason(session: Session) -> None:
+    run(session, 0, FINDING)
+    changed = kept.set_status(session, only(session).id, Status.DISMISSED, T0 + 5, note="hot spare")
+    assert changed.status is Status.DISMISSED
+    last = kept.events(session, changed.id)[-1]
+    assert (last.at_ms, last.before, last.status, last.note) == (
+        T0 + 5,
+        Status.OPEN,
+        Status.DISMISSED,
+        "hot spare",
+    )
+
+
+def test_the_list_can_be_narrowed_by_status(session: Session) -> None:
+    run(session, 0, FINDING, replace(FINDING, cause="drained"))
+    first, second = sorted(kept.listing(session), key=lambda item: item.id)
+    kept.set_status(session, second.id, Status.CLAIMED, T0 + 1)
+    assert [item.id for item in kept.listing(session, [Status.OPEN])] == [first.id]
+    assert [item.id for item in kept.listing(session, [Status.CLAIMED, Status.DONE])] == [second.id]
+
+
+def test_mistakes_are_sentences(session: Session) -> None:
+    run(session, 0, FINDING)
+    id_ = only(session).id
+    assert kept.get(session, 999) is None
+    with pytest.raises(StoreError, match="no recommendation 999"):
+        kept.set_status(session, 999, Status.DONE, T0)
+    with pytest.raises(StoreError, match="needs the time it ends"):
+        kept.set_status(session, id_, Status.SNOOZED, T0)
+    with pytest.raises(StoreError, match="needs the time it ends"):
+        kept.set_status(session, id_, Status.DONE, T0, until_ms=T0 + 1)
+    with pytest.raises(StoreError, match="in the past"):
+        kept.set_status(session, id_, Status.SNOOZED, T0, until_ms=T0)
