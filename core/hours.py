@@ -119,7 +119,7 @@ class UsageHour:
         allocated_s, active_s, effective_s: GPU-seconds; shared GPUs are split by ``share_method``. In the row
             without workload ``allocated_s`` is the time for which no workload is known (idle, or held by
             something unseen), so that the rows of a GPU's hour sum to its ``covered_s``.
-        memory_byte_s: memory × time. energy_j: its share of the GPU's energy, None when unknown.
+        memory_byte_s: memory × time. energy_j: its share of the GPU's energy. Both None when unknown.
         share_method: ``whole`` (alone on the GPU), ``memory_time`` (split by memory × time), ``even``.
     """
 
@@ -129,6 +129,6 @@ class UsageHour:
     allocated_s: float
     active_s: float
     effective_s: float
-    memory_byte_s: float
+    memory_byte_s: float | None
     energy_j: float | None
     share_method: str

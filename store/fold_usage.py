@@ -30,7 +30,7 @@ class _Account:
     allocated_ms: int = 0
     active_ms: int = 0
     effective_ms: int = 0
-    memory_byte_ms: float = 0.0
+    memory_byte_ms: float | None = None
     energy_j: float | None = None
     methods: set[str] = field(default_factory=set)
 
@@ -75,7 +75,10 @@ def fold_usage_hour(
         elif len(present) == 1:
             account = accounts.setdefault(present[0].workload, _Account())
             account.methods.add(WHOLE)
-            _book(account, sample, sample.covered_ms, _energy(sample), present[0].memory_bytes)
+            memory_bytes = present[0].memory_bytes
+            if memory_bytes is None:  # alone on the card: what it holds is what the card says
+                memory_bytes = sample.values.get("memory_used_bytes")
+            _book(account, sample, sample.covered_ms, _energy(sample), memory_bytes)
         else:
             _share(accounts, sample, present)
     return [
@@ -130,7 +133,7 @@ def _book(
         if is_effective(sample.activity, sample.values):
             account.effective_ms += part_ms
     if memory_bytes is not None:
-        account.memory_byte_ms += memory_bytes * sample.covered_ms
+        account.memory_byte_ms = memory_bytes * sample.covered_ms + (account.memory_byte_ms or 0.0)
     if part_j is not None:
         account.energy_j = part_j + (account.energy_j or 0.0)
 
@@ -144,7 +147,7 @@ def _usage(workload: WorkloadKey | None, account: _Account, gpu_uuid: str, hour_
         allocated_s=account.allocated_ms / 1000,
         active_s=account.active_ms / 1000,
         effective_s=account.effective_ms / 1000,
-        memory_byte_s=account.memory_byte_ms / 1000,
+        memory_byte_s=None if account.memory_byte_ms is None else account.memory_byte_ms / 1000,
         energy_j=account.energy_j,
         share_method=weakest,
     )

@@ -259,7 +259,7 @@ def upgrade() -> None:
         sa.Column("allocated_s", sa.Double(), nullable=False),
         sa.Column("active_s", sa.Double(), nullable=False),
         sa.Column("effective_s", sa.Double(), nullable=False),
-        sa.Column("memory_byte_s", sa.Double(), nullable=False),
+        sa.Column("memory_byte_s", sa.Double(), nullable=True),
         sa.Column("energy_j", sa.Double(), nullable=True),
         sa.Column("share_method", sa.Text(), nullable=False),
         sa.CheckConstraint(
@@ -287,17 +287,17 @@ def upgrade() -> None:
         sa.Column("valid_from_ms", sa.BigInteger(), nullable=False),
         sa.Column("valid_to_ms", sa.BigInteger(), nullable=True),
         sa.Column("note", sa.Text(), nullable=True),
-        sa.CheckConstraint(
-            "billing IN ('on_demand', 'reserved', 'spot', 'owned')", name=op.f("ck_price_billing")
-        ),
         sa.CheckConstraint("(scope_kind = 'all') = (scope_value IS NULL)", name=op.f("ck_price_scope_value")),
-        sa.CheckConstraint("usd_per_gpu_hour >= 0", name=op.f("ck_price_usd_per_gpu_hour")),
-        sa.CheckConstraint("gpus_per_unit >= 1", name=op.f("ck_price_gpus_per_unit")),
         sa.CheckConstraint(
             "valid_to_ms IS NULL OR valid_to_ms > valid_from_ms", name=op.f("ck_price_valid_to_ms")
         ),
         sa.CheckConstraint(
             "scope_kind IN ('gpu_uuid', 'host', 'model', 'all')", name=op.f("ck_price_scope_kind")
+        ),
+        sa.CheckConstraint("usd_per_gpu_hour >= 0", name=op.f("ck_price_usd_per_gpu_hour")),
+        sa.CheckConstraint("gpus_per_unit >= 1", name=op.f("ck_price_gpus_per_unit")),
+        sa.CheckConstraint(
+            "billing IN ('on_demand', 'reserved', 'spot', 'owned')", name=op.f("ck_price_billing")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_price")),
     )

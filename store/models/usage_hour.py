@@ -27,6 +27,6 @@ class UsageHourRow(Base):
     allocated_s: Mapped[float]
     active_s: Mapped[float]
     effective_s: Mapped[float]
-    memory_byte_s: Mapped[float]
+    memory_byte_s: Mapped[float | None]
     energy_j: Mapped[float | None]
     share_method: Mapped[str]

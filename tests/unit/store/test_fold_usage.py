@@ -66,6 +66,16 @@ def test_unknown_energy_stays_unknown() -> None:
     assert rows["a"].energy_j is None
 
 
+def test_memory_of_a_workload_alone_is_the_cards_where_nobody_says_more() -> None:
+    rows = split([gpu_sample(0, memory_used_bytes=4e9)], (0, "a", None))
+    assert rows["a"].memory_byte_s == 4e10
+
+
+def test_unknown_memory_stays_unknown() -> None:
+    rows = split([gpu_sample(0)], (0, "a", None))
+    assert rows["a"].memory_byte_s is None
+
+
 def test_idle_time_of_a_holder_is_allocated_and_not_active() -> None:
     rows = split([gpu_sample(0, Activity.PARKED)], (0, "a", 1e9))
     assert (rows["a"].allocated_s, rows["a"].active_s) == (10.0, 0.0)
