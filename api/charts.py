@@ -102,10 +102,9 @@ def _no_data(column: str, left: float, width: float, plot: float) -> str:
     )
 
 
-def _column_labels(columns: Sequence[str], slot: float, height: float, most: int = 5) -> str:
+def _column_labels(columns: Sequence[str], slot: float, height: float) -> str:
     n = len(columns)
-    if n == 0:
-        return ""
+    most = n if n <= 8 else 5
     shown = sorted({round(i * (n - 1) / (most - 1)) for i in range(most)}) if n > most else list(range(n))
     parts = []
     for i in shown:

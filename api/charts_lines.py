@@ -111,6 +111,9 @@ def sparkline(
     known = [(ts_ms, value) for ts_ms, value in points if value is not None]
     if not known:
         return Markup("")
+    last, highest = known[-1][1], max(value for _, value in known)
+    points = thinned(points, most=width)
+    known = [(ts_ms, value) for ts_ms, value in points if value is not None]
     values = [value for _, value in known]
     top = max([*values, threshold or 0.0]) or 1.0
     start, end = known[0][0], known[-1][0]
@@ -123,7 +126,7 @@ def sparkline(
             for t, v in run
         ]
         steps.append("M" + "L".join(places) + ("h.1" if len(places) == 1 else ""))
-    said = f"{unit}: last {formats.short(values[-1])}, highest {formats.short(max(values))}"
+    said = f"{unit}: last {formats.short(last)}, highest {formats.short(highest)}"
     body = f'<path class="line {key}" d="{"".join(steps)}"/>'
     if threshold is not None:
         said += f", threshold {formats.short(threshold)}"
@@ -136,14 +139,29 @@ def sparkline(
     )
 
 
-def meter(part: float | None, *, label: str, key: str = "") -> Markup:
-    """A thin bar of a ratio 0–1; empty outline when unknown."""
+def thinned(points: Sequence[Point], most: int) -> list[Point]:
+    """At most about ``most`` points: neighbours become their mean; an unknown one among them stays a gap."""
+    size = -(-len(points) // most)
+    if size <= 1:
+        return list(points)
+    found: list[Point] = []
+    for i in range(0, len(points), size):
+        part = points[i : i + size]
+        known = [value for _, value in part if value is not None]
+        mean = sum(known) / len(known) if len(known) == len(part) else None
+        found.append((part[0][0], mean))
+    return found
+
+
+def meter(part: float | None, *, label: str, key: str = "", mark: float | None = None) -> Markup:
+    """A thin bar of a ratio 0–1, with a mark where it should reach; only its track when unknown."""
+    tick = "" if mark is None else f'<rect class="mark" x="{share(mark, 1)}" width="1.5" y="-2" height="10"/>'
     bar = (
         ""
         if part is None
         else f'<rect class="bar {key}" width="{share(min(max(part, 0.0), 1.0), 1)}" height="6" rx="2"/>'
     )
     return Markup(  # noqa: S704 - numbers and escaped words only
-        f'<svg class="meter" role="img" aria-label="{escape(label)}" width="100%" height="6" xmlns="http://www.w3.org/2000/svg">'
-        f'<rect class="track" width="100%" height="6" rx="2"/>{bar}</svg>'
+        f'<svg class="meter" role="img" aria-label="{escape(label)}" width="100%" height="6" overflow="visible" xmlns="http://www.w3.org/2000/svg">'
+        f'<rect class="track" width="100%" height="6" rx="2"/>{bar}{tick}</svg>'
     )

@@ -7,7 +7,8 @@
   const said = document.querySelector("[data-said]");
   const first = new URLSearchParams(location.search);
   const phone = matchMedia("(max-width: 680px)");
-  const LEFT = 47;
+  const LEFT = 62;
+  const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
   let plots = [];
   let shown = null;
   let trail = [];
@@ -27,10 +28,20 @@
   }
 
   const CHARTS = [
-    { name: "power", unit: "W", digits: 0, lines: [["power_max_w", "highest", "line faint"], ["power_w", "mean", "line power"]] },
+    { name: "power", unit: "W", digits: 0, limit: "power_limit_w", lines: [["power_max_w", "highest", "line faint"], ["power_w", "mean", "line power"]] },
     { name: "busy", unit: "%", digits: 0, top: 100, lines: [["busy_percent", "busy", "line busy"]] },
-    { name: "memory", unit: "GiB", digits: 1, lines: [["memory_gib", "memory held", "line memory"]] },
+    { name: "memory", unit: "GiB", digits: 1, limit: "memory_total_gib", lines: [["memory_gib", "memory held", "line memory"]] },
   ];
+
+  // Labels of the time axis in UTC: hours inside a day and a half, days beyond.
+  function times(u, ticks) {
+    const short = u.scales.x.max - u.scales.x.min <= 36 * 3600;
+    return ticks.map((t) => {
+      const at = new Date(t * 1000).toISOString();
+      return short ? at.slice(11, u.scales.x.max - u.scales.x.min < 600 ? 19 : 16)
+        : `${Number(at.slice(8, 10))} ${MONTHS[Number(at.slice(5, 7)) - 1]}`;
+    });
+  }
 
   function draw(data) {
     plots.forEach((plot) => plot.destroy());
@@ -39,6 +50,11 @@
       host.querySelector("svg.chart")?.setAttribute("hidden", "");
       const soft = getComputedStyle(said).color;
       const grid = colour("grid");
+      const limit = chart.limit ? data[chart.limit] : null;
+      const lines = chart.lines.map(([key, label, classes]) => ({ values: data[key], label, classes }));
+      if (limit !== null && limit !== undefined) {
+        lines.unshift({ values: data.t.map(() => limit), label: "limit", classes: "threshold", dash: [4, 3] });
+      }
       const axis = { stroke: soft, font: "11px system-ui", grid: { stroke: grid, width: 1 }, ticks: { show: false } };
       return new uPlot({
         width: host.clientWidth,
@@ -49,14 +65,14 @@
           x: { time: true, min: data.from_s, max: data.to_s },
           y: { range: (u, low, high) => [0, Math.max(chart.top ?? 0, (high ?? 0) * 1.08, 1)] },
         },
-        series: [{ label: "time", value: utc }, ...chart.lines.map(([, label, classes]) => ({
-          label, stroke: colour(classes), width: 1.6, spanGaps: false,
+        series: [{ label: "time", value: utc }, ...lines.map(({ label, classes, dash }) => ({
+          label, dash, stroke: colour(classes), width: dash ? 1 : 1.6, spanGaps: false,
           value: (u, v) => (v == null ? "–" : `${v.toFixed(chart.digits)} ${chart.unit}`),
-          points: { show: data.t.length < 40, size: 5 },
+          points: { show: !dash && data.t.length < 40, size: 5 },
         }))],
-        axes: [{ ...axis, size: 26 }, { ...axis, size: LEFT, values: (u, ticks) => ticks.map((v) => `${v} ${chart.unit}`) }],
+        axes: [{ ...axis, size: 24, space: 70, values: times }, { ...axis, size: LEFT, values: (u, ticks) => ticks.map((v) => `${v} ${chart.unit}`) }],
         hooks: { setSelect: [(u) => select(u)] },
-      }, [data.t, ...chart.lines.map(([key]) => data[key])], host);
+      }, [data.t, ...lines.map((line) => line.values)], host);
     });
     band.innerHTML = data.band_svg; // drawn and escaped by our own server
     said.textContent = data.said;

@@ -1,0 +1,201 @@
+"""What the overview, the fleet and the weekly report say in the same words: sentence, tiles, charts. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from api import formats
+from api.charts import FunnelBar, Layer, funnel, stacked_bars
+from api.charts_bands import Column
+from api.resources.overview_model import Day, FleetLine, Overview
+from api.words import ACTIVITY, activity_class, activity_name
+from core.activity import IDLE, Activity
+from core.evidence import Window
+from core.units import HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure: what it is, the figure, what to know about it."""
+
+    name: str
+    figure: str
+    note: str
+    idle: bool = False
+
+
+def headline(view: Overview) -> tuple[str, str]:
+    """The sentence and its second half about idle money (or hours where nothing is priced)."""
+    when = period_words(view)
+    money = view.money
+    if money.spend_usd is not None:
+        first = f"You spent {formats.money(money.spend_usd)} on GPUs {when}."
+        if money.idle_usd is None:
+            return first, ""
+        if money.idle_usd == 0:
+            return first, "None of it bought hours in which nothing ran."
+        return first, f"{formats.money(money.idle_usd)} of it bought hours in which nothing ran."
+    total = next((row.gpu_h for row in view.funnel if row.step == "total"), None)
+    idle = sum(day.seconds_by_activity.get(a, 0.0) for day in view.days for a in IDLE) / 3600
+    return f"You held {formats.gpu_hours(total)} {when}.", f"In {formats.gpu_hours(idle)} of it nothing ran."
+
+
+def period_words(view: Overview) -> str:
+    """``in the last 30 days``, or ``in the 30 days to 21 Nov 2026`` when the window does not reach now."""
+    window = view.window
+    length = formats.duration((window.to_ms - window.from_ms) / 1000)
+    if view.now_ms - window.to_ms <= HOUR_MS:
+        return f"in the last {length}"
+    return f"in the {length} to {formats.day_year(window.to_ms - 1)}"
+
+
+def share_words(ratio: float | None) -> str:
+    """A share as people say it: ``A third``, ``Nearly half``, ``12 %``."""
+    if ratio is None:
+        return ""
+    said = ((0.23, 0.27, "A quarter"), (0.31, 0.36, "A third"), (0.44, 0.485, "Nearly half"))
+    said += ((0.485, 0.515, "Half"), (0.64, 0.69, "Two thirds"), (0.73, 0.77, "Three quarters"))
+    return next((words for low, high, words in said if low <= ratio < high), formats.percent(ratio))
+
+
+def tiles(view: Overview) -> tuple[Tile, ...]:
+    """Spend, idle, the three kinds of saving, what is proven. Never a sum across kinds."""
+    money, totals = view.money, view.totals
+    priced = money.priced_ratio
+    note = f"{formats.percent(priced)} of GPU time priced" if priced is not None and priced < 0.995 else ""
+    nothing = "prices are named below" if money.spend_usd is not None else "no price known"
+    if view.previous is not None and view.previous.change_ratio is not None:
+        change = formats.change(1 + view.previous.change_ratio, 1)
+        note = f"{change} on the period before" + (f" · {note}" if note else "")
+    if money.energy_usd is not None:
+        energy = (
+            f"{formats.money(money.energy_usd)} of energy{' in it' if money.energy_in_spend else ' on top'}"
+        )
+        note = f"{note} · {energy}" if note else energy
+    cash = totals.cash_usd_month if totals else None
+    free = totals.capacity_gpu_h_month if totals else None
+    waiting = "the rules have not run yet" if totals is None else "no claim the evidence would carry"
+    idle_note = "no price known" if money.idle_usd is None else _idle_note(view)
+    return (
+        Tile("Spend", formats.money(money.spend_usd), note or nothing),
+        Tile("Idle", formats.money(money.idle_usd), idle_note, idle=bool(money.idle_usd)),
+        Tile(
+            "Could save, cash",
+            formats.money(cash.p50) if cash else formats.UNKNOWN,
+            f"a month, {formats.spread(cash, 'cash')}" if cash else waiting,
+        ),
+        Tile(
+            "Could free",
+            formats.gpu_hours(free.p50) if free else formats.UNKNOWN,
+            "a month, capacity only" if free else waiting,
+        ),
+        Tile("Energy", formats.kwh(view.energy_kwh), _energy_note(view)),
+    )
+
+
+def _idle_note(view: Overview) -> str:
+    money = view.money
+    if not money.idle_usd or not money.spend_usd:
+        return "nothing empty, nothing parked"
+    empty = float((money.empty_usd or Decimal(0)) / money.spend_usd)
+    parked = float((money.parked_usd or Decimal(0)) / money.spend_usd)
+    return f"{formats.percent(money.idle_ratio)} · empty {formats.figure(empty * 100)}, parked {formats.figure(parked * 100)}"
+
+
+def _energy_note(view: Overview) -> str:
+    if view.carbon_g is None:
+        return "at the GPUs"
+    return f"at the GPUs · {formats.short(view.carbon_g / 1000)}{formats.NBSP}kg CO₂e with host and cooling"
+
+
+def _day_layers(days: Sequence[Day], in_hours: bool) -> list[Layer]:
+    def value(day: Day, activity: Activity) -> float | None:
+        if in_hours:
+            return day.seconds_by_activity.get(activity, 0.0) / 3600 if day.seconds_by_activity else None
+        return float(day.cost_by_activity.get(activity, 0)) if day.cost_by_activity else None
+
+    layers = [
+        Layer(activity_class(a), activity_name(a), tuple(value(day, a) for day in days)) for a in ACTIVITY
+    ]
+    return [layer for layer in layers if any(layer.values)]
+
+
+def days_title(view: Overview) -> str:
+    """What the chart of days shows, as a sentence."""
+    ratio = view.money.idle_ratio
+    if ratio is None:
+        return "GPU-hours per day by activity"
+    if ratio < 0.02:
+        return "Nearly every dollar bought work"
+    return f"{share_words(ratio)} of the money did no work"
+
+
+def build_days(view: Overview, height: float = 220) -> tuple[Markup, bool]:
+    """The chart of cost per day by activity; of GPU-hours where nothing is priced."""
+    in_hours = view.money.spend_usd is None
+    layers = _day_layers(view.days, in_hours)
+    unit = "GPU-hours" if in_hours else "US dollars"
+    total = {layer.name: sum(v or 0.0 for v in layer.values) for layer in layers}
+    text_of = formats.gpu_hours if in_hours else formats.money
+    said = ", ".join(f"{name} {text_of(value)}" for name, value in total.items())
+    label = f"{unit} per day by activity over {len(view.days)} days; in total {said or 'nothing'}"
+    chart = stacked_bars(
+        [formats.day(day.from_ms) for day in view.days],
+        layers,
+        label=label,
+        text_of=text_of,
+        axis_text=(lambda v: f"{v:g} h") if in_hours else formats.money_axis,
+        height=height,
+    )
+    return chart, in_hours
+
+
+def build_funnel(view: Overview) -> tuple[str, Markup, str]:
+    """Title, chart and note of total › allocated › active › effective."""
+    bars = []
+    for row in view.funnel:
+        text = formats.gpu_hours(row.gpu_h) if row.gpu_h is not None else "unknown: nothing could tell"
+        if row.cost_usd is not None:
+            text += f" · {formats.money(row.cost_usd)}"
+        bars.append(FunnelBar(row.step.capitalize(), row.gpu_h, text, row.unknown_gpu_h))
+    label = "; ".join(f"{bar.name} {bar.text}" for bar in bars)
+    by_step = {row.step: row for row in view.funnel}
+    active = by_step.get("active")
+    title = "Where the hours go"
+    if active is not None and active.ratio is not None:
+        title = f"Work ran in {formats.percent(active.ratio)} of the GPU-hours"
+    effective = by_step.get("effective")
+    note = ""
+    if effective is not None and effective.unknown_gpu_h > 0.5:
+        note = (
+            f"Effective is unknown for {formats.gpu_hours(effective.unknown_gpu_h)} (hatched: gaps, or cards without"
+            " counters); they are not counted as waste."
+        )
+    return title, funnel(bars, label=f"GPU-hours: {label}"), note
+
+
+def strip_window(view: Overview) -> Window:
+    """The last 24 clock hours of the overview's window."""
+    end = view.window.to_ms + -view.window.to_ms % HOUR_MS
+    return Window(end - 24 * HOUR_MS, end)
+
+
+def strip_columns(lines: Sequence[FleetLine], window: Window) -> list[Column]:
+    """Main activities of some GPUs hour by hour; each GPU counts as one hour of the column."""
+    columns = []
+    for i in range(24):
+        seconds: dict[Activity, float] = {}
+        for line in lines:
+            activity = line.strip[i] if i < len(line.strip) else None
+            if activity is not None:
+                seconds[activity] = seconds.get(activity, 0.0) + 3600.0
+        start = window.from_ms + i * HOUR_MS
+        columns.append(Column(start, start + HOUR_MS, seconds, 3600.0 * len(lines)))
+    return columns
+
+
+def anchor(name: str) -> str:
+    """A host's name as an element id."""
+    return "host-" + "".join(c if c.isalnum() or c in "-_" else "-" for c in name)

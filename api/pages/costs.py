@@ -1,0 +1,147 @@
+"""Costs: what the GPUs cost by any key and day by day, what of it was idle, energy and carbon beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+from markupsafe import Markup
+
+from api import formats
+from api.charts import Layer, stacked_bars
+from api.charts_lines import meter
+from api.deps import ScopeDep
+from api.pages.frame import DEFAULT_PERIOD, Frame, PeriodLink, build_frame, period_links
+from api.resources.book import read_book
+from api.resources.by import By
+from api.resources.costs import CostRow, rows
+from api.resources.scope import Scope
+from api.templating import render
+from core.clock import to_ms
+from core.errors import UsageError
+
+router = APIRouter(include_in_schema=False)
+
+GROUPS: Final = (
+    (By.HOST, "host"),
+    (By.GPU, "GPU"),
+    (By.MODEL, "GPU model"),
+    (By.WORKLOAD, "workload"),
+    (By.USER, "user"),
+    (By.ENGINE, "engine"),
+    (By.ACTIVITY, "activity"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """One group with its share of the dearest as a bar."""
+
+    row: CostRow
+    bar: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class CostsPage:
+    """Everything the page prints; ``days`` are the rows by day, oldest first."""
+
+    frame: Frame
+    headline: str
+    by_name: str
+    groups: tuple[PeriodLink, ...]
+    lines: tuple[CostLine, ...]
+    days: tuple[CostRow, ...]
+    chart: Markup | None
+    bases: tuple[str, ...]
+    carbon: str
+
+
+def total(found: Sequence[CostRow]) -> Decimal | None:
+    """Cost of all rows; None when none is priced."""
+    known = [row.cost_usd for row in found if row.cost_usd is not None]
+    return sum(known, Decimal(0)) if known else None
+
+
+def chart_of(days: Sequence[CostRow]) -> Markup | None:
+    """Cost per day, used and idle; None when nothing is priced."""
+    if total(days) is None:
+        return None
+    idle = tuple(None if row.idle_cost_usd is None else float(row.idle_cost_usd) for row in days)
+    used = tuple(
+        None if row.cost_usd is None else float(row.cost_usd - (row.idle_cost_usd or 0)) for row in days
+    )
+    spent, wasted = sum(v or 0 for v in used) + sum(v or 0 for v in idle), sum(v or 0 for v in idle)
+    return stacked_bars(
+        [formats.day(_day_ms(row.key)) for row in days],
+        [Layer("m-used", "used", used), Layer("m-idle", "idle", idle)],
+        label=f"Cost per day in US dollars over {len(days)} days: {formats.money(spent)}, of it {formats.money(wasted)} idle",
+    )
+
+
+def _day_ms(key: str | None) -> int:
+    return to_ms(datetime.fromisoformat(key or "1970-01-01").replace(tzinfo=UTC))
+
+
+def page_of(
+    frame: Frame, found: Sequence[CostRow], days: Sequence[CostRow], *, by: By, since: str
+) -> CostsPage:
+    """Lay out the costs; pure."""
+    ordered = sorted(found, key=lambda row: (row.key is None, -(row.cost_usd or Decimal(0)), row.label))
+    most = max((float(row.cost_usd) for row in found if row.cost_usd is not None), default=0.0)
+    spent = total(days)
+    factor = next((row for row in days if row.carbon_code), None)
+    return CostsPage(
+        frame=frame,
+        headline=f"{formats.money(spent)} of GPU time"
+        if spent is not None
+        else "No price is known for these GPUs",
+        by_name=dict(GROUPS)[by],
+        groups=tuple(
+            PeriodLink(name, f"/costs?{urlencode({'since': since, 'by': key.value})}", key is by)
+            for key, name in GROUPS
+        ),
+        lines=tuple(
+            CostLine(
+                row,
+                meter(
+                    None if row.cost_usd is None or most <= 0 else float(row.cost_usd) / most,
+                    label=f"{row.label}: {formats.money(row.cost_usd)}",
+                ),
+            )
+            for row in ordered
+        ),
+        days=tuple(days),
+        chart=chart_of(days),
+        bases=tuple(dict.fromkeys(row.price_basis for row in found if row.price_basis)),
+        carbon=""
+        if factor is None
+        else f"{factor.carbon_code}{f' {factor.carbon_year}' if factor.carbon_year else ''}, {factor.carbon_method}",
+    )
+
+
+def build_costs(scope: Scope, *, by: str, since: str) -> CostsPage:
+    """The page over the scope's window. Raises ``UsageError`` for a key that cannot be grouped by."""
+    allowed = {key.value: key for key, _ in GROUPS}
+    if by not in allowed:
+        raise UsageError(f"by is {by!r}: use one of {', '.join(allowed)}")
+    book = read_book(scope)
+    frame = build_frame(
+        scope, active="costs", title="Costs", periods=period_links("/costs", since, keep={"by": by})
+    )
+    return page_of(
+        frame,
+        rows(scope, allowed[by], book=book),
+        rows(scope, By.DAY, book=book),
+        by=allowed[by],
+        since=since,
+    )
+
+
+@router.get("/costs", response_class=HTMLResponse)
+def costs_page(scope: ScopeDep, since: str = DEFAULT_PERIOD, by: str = By.HOST.value) -> str:
+    """The costs as HTML."""
+    return render("pages/costs.html", build_costs(scope, by=by, since=since))

@@ -1,0 +1,90 @@
+"""Evidence for people: names without underscores, figures with the unit that their name carries."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from api import formats
+from core.clock import to_ms
+
+WHEN: Final = re.compile(r"_(now|then|before|after|p\d+|mean|median|max|min|limit|total)$")
+"""What may stand after the unit: ``itl_s_now``, ``power_w_p95``."""
+
+UNITS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
+    ("usd_per_million_tokens", lambda v: f"{formats.money(v)} / 1M tokens"),
+    ("usd_per_gpu_hour", formats.money_rate),
+    ("usd_per_hour", formats.money_rate),
+    ("usd_month", lambda v: f"{formats.money(v)} / month"),
+    ("usd", formats.money),
+    ("gpu_h_month", lambda v: f"{formats.gpu_hours(v)} / month"),
+    ("gpu_h", formats.gpu_hours),
+    ("tokens_per_s", lambda v: f"{formats.short(v)}{formats.NBSP}tokens/s"),
+    ("tokens_per_j", lambda v: f"{formats.short(v)}{formats.NBSP}tokens/J"),
+    ("bytes_per_s", lambda v: f"{formats.short(v / 1e9)}{formats.NBSP}GB/s"),
+    ("kwh_month", lambda v: f"{formats.kwh(v)} / month"),
+    ("kwh", formats.kwh),
+    ("ratio", formats.percent),
+    ("bytes", formats.gib),
+    ("hz", formats.clock_mhz),
+    ("ms", lambda v: f"{formats.short(v)}{formats.NBSP}ms"),
+    ("h", lambda v: formats.duration(v * 3600)),
+    ("s", lambda v: formats.milliseconds(v) if abs(v) < 1 else formats.duration(v)),
+    ("w", formats.watts),
+    ("j", lambda v: f"{formats.short(v)}{formats.NBSP}J"),
+)
+"""Units by the end of a name, longest first."""
+
+
+def split(name: str) -> tuple[str, Callable[[Any], str] | None]:
+    """A name for people and how its figures read: ``kv_used_ratio_p95`` gives ``kv used p95`` and percent."""
+    when = WHEN.search(name)
+    stem = name[: when.start()] if when else name
+    for unit, text in UNITS:
+        if stem == unit or stem.endswith(f"_{unit}"):
+            keep = stem.removesuffix(unit).rstrip("_")
+            # Units that are the whole name, and rates, are their own best word.
+            word = keep or stem
+            return " ".join((word + (when.group() if when else "")).split("_")).strip(), text
+    return name.replace("_", " "), None
+
+
+def text_of(name: str, value: Any) -> str:
+    """A value with the unit its name carries."""
+    if value is None:
+        return formats.UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{split(str(key))[0]} {text_of(str(key), item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(text_of(name, item) for item in value)
+    if not isinstance(value, int | float):
+        return str(value)
+    print_it = split(name)[1]
+    return formats.short(value) if print_it is None else print_it(value)
+
+
+def facts_of(evidence: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Evidence as pairs of name and figure; its window becomes one span of time."""
+    found = []
+    window = window_of(evidence)
+    if window is not None:
+        found.append(("window", window))
+    for name, value in evidence.items():
+        if window is not None and name in {"window_from", "window_to"}:
+            continue
+        found.append((split(name)[0], text_of(name, value)))
+    return tuple(found)
+
+
+def window_of(evidence: Mapping[str, Any]) -> str | None:
+    """The window for people; None when it cannot be read."""
+    from datetime import datetime
+
+    try:
+        start, end = (
+            to_ms(datetime.fromisoformat(str(evidence[key]))) for key in ("window_from", "window_to")
+        )
+    except (KeyError, ValueError):
+        return None
+    return formats.span(start, end) if start < end else None

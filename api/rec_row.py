@@ -1,0 +1,147 @@
+"""A recommendation as one row: the sum with its kind and range, the title, the evidence, the command, a spark line."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from api import formats
+from api.charts_lines import Point, sparkline
+from api.words import GRADE
+from core.finding import Effort, Finding, Grade, Saving, Status
+from store.queries.recommendations import Recommendation
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """One of several findings that say the same of neighbours."""
+
+    href: str
+    title: str
+    sum: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationRow:
+    """What a row prints.
+
+    ``command`` is the first action's, ``action`` its words when it has no command. ``alike`` are findings of the
+    same rule and cause on the same hosts, said once with the best of them.
+    """
+
+    id: str
+    href: str
+    sum: str
+    sum_note: str
+    title: str
+    because: str
+    command: str | None
+    action: str | None
+    spark: Markup
+    grade: Grade
+    grade_word: str
+    confidence: str
+    effort: Effort
+    status: Status | None
+    alike: tuple[Alike, ...] = ()
+
+
+def sums(saving: Saving, no_figure: str | None) -> list[tuple[str, str]]:
+    """Each ledger's claim as figure and note, the hardest money first; ``no figure`` with its reason is one too."""
+    found = []
+    if saving.cash_usd_month is not None:
+        cash = saving.cash_usd_month
+        found.append((f"{formats.money(cash.p50)} / month", f"cash · {formats.spread(cash, 'cash')}"))
+    if saving.capacity_gpu_h_month is not None:
+        hours = saving.capacity_gpu_h_month
+        found.append(
+            (f"{formats.gpu_hours(hours.p50)}", f"capacity a month · {formats.spread(hours, 'capacity')}")
+        )
+    if saving.energy_kwh_month is not None:
+        energy = saving.energy_kwh_month
+        found.append((f"{formats.kwh(energy.p50)}", f"energy a month · {formats.spread(energy, 'energy')}"))
+    return found or [("no figure", no_figure or "no honest number from this evidence")]
+
+
+def chart_points(finding: Finding) -> list[Point]:
+    """The finding's chart as points; empty when it has none."""
+    series = finding.chart.get("series") or []
+    return [(int(ts_ms), None if value is None else float(value)) for ts_ms, value in series]
+
+
+def threshold(finding: Finding) -> float | None:
+    """The threshold of the finding's chart, or None."""
+    value = finding.chart.get("threshold")
+    return None if value is None else float(value)
+
+
+def rank(finding: Finding) -> tuple[float, float, float]:
+    """Sort key, best first: cash, then capacity, then energy, each by its median. Ledgers are never added."""
+    saving = finding.saving
+    return (
+        -(saving.cash_usd_month.p50 if saving.cash_usd_month else 0.0),
+        -(saving.capacity_gpu_h_month.p50 if saving.capacity_gpu_h_month else 0.0),
+        -(saving.energy_kwh_month.p50 if saving.energy_kwh_month else 0.0),
+    )
+
+
+def rows_of(
+    found: Iterable[Recommendation],
+    host_of: Mapping[str, str | None],
+    *,
+    most: int | None = None,
+    with_status: bool = False,
+) -> tuple[RecommendationRow, ...]:
+    """Rows, best first; findings that say the same of GPUs on the same hosts share one.
+
+    Args:
+        found: recommendations in any order.
+        host_of: host by GPU UUID.
+        most: rows at most. with_status: print where each stands, and never join different ones.
+    """
+    groups: dict[tuple[object, ...], list[Recommendation]] = {}
+    for rec in sorted(found, key=lambda rec: (rank(rec.finding), rec.id)):
+        finding = rec.finding
+        hosts = frozenset(host_of.get(uuid) for uuid in finding.gpu_uuids)
+        key = (finding.rule_id, finding.cause, hosts, rec.status if with_status else None)
+        # Only GPUs are interchangeable: an engine's finding has its own command.
+        alone = finding.subject.kind != "gpu" or not hosts or None in hosts
+        groups.setdefault((rec.id,) if alone else key, []).append(rec)
+    rows = []
+    for recs in list(groups.values())[:most]:
+        best = recs[0]
+        row = row_of(str(best.id), best.finding, best.status if with_status else None)
+        alike = tuple(
+            Alike(
+                f"/recommendations/{rec.id}",
+                rec.finding.title,
+                sums(rec.finding.saving, rec.finding.no_figure)[0][0],
+            )
+            for rec in recs[1:]
+        )
+        rows.append(replace(row, alike=alike))
+    return tuple(rows)
+
+
+def row_of(id_: str, finding: Finding, status: Status | None = None) -> RecommendationRow:
+    """The row of a finding; ``status`` None leaves the mark out."""
+    figure, note = sums(finding.saving, finding.no_figure)[0]
+    first = next((action for action in finding.actions if action.command), None)
+    return RecommendationRow(
+        id=id_,
+        href=f"/recommendations/{id_}",
+        sum=figure,
+        sum_note=note,
+        title=finding.title,
+        because=finding.because,
+        command=first.command if first else None,
+        action=None if first else (finding.actions[0].text if finding.actions else None),
+        spark=sparkline(
+            chart_points(finding), unit=str(finding.chart.get("unit", "")), threshold=threshold(finding)
+        ),
+        grade=finding.grade,
+        grade_word=GRADE[finding.grade],
+        confidence=finding.confidence,
+        effort=finding.effort,
+        status=status,
+    )
