@@ -7,7 +7,7 @@ from typing import Final
 
 from core.evidence import Evidence, GpuEvidence, Price, Site
 from core.finding import Subject
-from core.units import HOUR_MS, HOURS_PER_MONTH
+from core.units import HOURS_PER_MONTH
 
 CASH_BILLING: Final = frozenset({"on_demand", "spot"})
 """Billing that ends when a unit is handed back; reserved and owned capacity costs the same used or not."""
@@ -30,24 +30,6 @@ def label(gpu: GpuEvidence) -> str:
 def gpu_subject(gpu: GpuEvidence) -> Subject:
     """The GPU as what a finding is about."""
     return Subject("gpu", gpu.gpu_uuid, label(gpu))
-
-
-def gpus_by_uuid(evidence: Evidence) -> Mapping[str, GpuEvidence]:
-    """Index of the fleet; rules over thousands of GPUs build it once."""
-    return {gpu.gpu_uuid: gpu for gpu in evidence.gpus}
-
-
-def observed_h(evidence: Evidence, gpu: GpuEvidence) -> float:
-    """Hours between the GPU's first and last sample inside the window."""
-    first = max(evidence.window.from_ms, gpu.first_sample_ms)
-    last = min(evidence.window.to_ms, gpu.last_sample_ms)
-    return max(0.0, (last - first) / HOUR_MS)
-
-
-def coverage(evidence: Evidence, gpu: GpuEvidence) -> float:
-    """Share of the time between first and last sample in the window for which samples vouch, 0–1."""
-    span = observed_h(evidence, gpu)
-    return min(1.0, gpu.covered_h / span) if span > 0 else 0.0
 
 
 def month_h(evidence: Evidence, hours: float) -> float:

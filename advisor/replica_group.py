@@ -1,10 +1,12 @@
 """Engines that do the same work, and what falls away when fewer of them can do it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from advisor.confidence import widened
-from advisor.fleet import month_h, releases
+from advisor.digest import digest
+from advisor.fleet import Release, month_h, releases
 from advisor.serving import Serving
 from core.evidence import Evidence
 from core.finding import Grade, Range, Saving
@@ -41,43 +43,56 @@ def replica_key(serving: Serving) -> tuple[object, ...]:
     )
 
 
-def outcome(
-    evidence: Evidence, same: Sequence[Serving], serving: Serving, dropped: tuple[int, int, int], grade: Grade
-) -> Outcome:
-    """Saving of one engine when ``dropped`` replicas of ``same`` fall away (low, middle, high).
+def without_saving(serving: Serving, why: str, replicas: int) -> Outcome:
+    """An outcome that claims nothing and says why."""
+    return Outcome(Saving(), why, tuple(gpu.gpu_uuid for gpu in serving.gpus), replicas, replicas)
 
-    The last ones by name fall away; they carry the saving, so that no GPU is counted twice. Cash only where the
-    GPUs of all that fall away end a billing unit.
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """Replicas of one model of which some fall away: the last ones by name, so that no GPU is counted twice.
+
+    Attributes:
+        rank_from_end: 1 for the last replica by name, by engine.
+        dropped: how many fall away at the low, middle and high end.
+        release: for the GPUs of the replicas that fall away at the middle.
     """
-    low, middle, high = dropped
-    count = len(same)
-    name = serving.engine.identity.engine
-    from_end = count - next(i for i, each in enumerate(same) if each.engine.identity.engine == name)
-    uuids = tuple(gpu.gpu_uuid for gpu in serving.gpus)
-    if count == 1:
-        return Outcome(
-            Saving(),
-            "No money figure: one replica cannot become fewer. The rate rises, the bill does not fall.",
-            uuids,
-            1,
-            1,
+
+    evidence: Evidence
+    rank_from_end: Mapping[str, int]
+    dropped: tuple[int, int, int]
+    release: Mapping[str, Release]
+
+    @classmethod
+    def of(cls, evidence: Evidence, replicas: Sequence[Serving], dropped: tuple[int, int, int]) -> Self:
+        """The last ``dropped`` of ``replicas``."""
+        ordered = sorted(replicas, key=lambda each: each.engine.identity.engine, reverse=True)
+        ranks = {each.engine.identity.engine: rank for rank, each in enumerate(ordered, start=1)}
+        gone = [gpu.gpu_uuid for each in ordered[: dropped[1]] for gpu in each.gpus]
+        return cls(evidence, ranks, dropped, releases(evidence, gone) if gone else {})
+
+    def outcome(self, serving: Serving, grade: Grade) -> Outcome:
+        """Saving of one of the replicas. Cash only where the GPUs that fall away end a billing unit."""
+        low, middle, high = self.dropped
+        count, rank = len(self.rank_from_end), self.rank_from_end[serving.engine.identity.engine]
+        if count == 1:
+            why = "No money figure: one replica cannot become fewer. The rate rises, the bill does not fall."
+            return without_saving(serving, why, 1)
+        if middle == 0:
+            why = f"No money figure: {count} replicas stay {count}. Throughput saves only when a whole one falls away."
+            return without_saving(serving, why, count)
+        uuids, then = tuple(gpu.gpu_uuid for gpu in serving.gpus), count - middle
+        if rank > middle:
+            why = f"The saving is counted on the {middle} of {count} replicas that fall away; this one carries their load."
+            return Outcome(Saving(), why, uuids, count, then)
+        hours = sum(month_h(self.evidence, digest(self.evidence, gpu).covered_h) for gpu in serving.gpus)
+        around = widened(hours, grade, most=HOURS_PER_MONTH * len(serving.gpus))
+        capacity = Range(
+            around.p10 if rank <= low else 0.0, around.p50, around.p90 if rank <= high else around.p50
         )
-    if middle == 0:
-        why = f"No money figure: {count} replicas stay {count}. Throughput saves only when a whole one falls away."
-        return Outcome(Saving(), why, uuids, count, count)
-    if from_end > middle:
-        why = f"The saving is counted on the {middle} of {count} replicas that fall away; this one carries their load."
-        return Outcome(Saving(), why, uuids, count, count - middle)
-    gone = [gpu.gpu_uuid for each in same[count - middle :] for gpu in each.gpus]
-    hours = sum(month_h(evidence, gpu.covered_h) for gpu in serving.gpus)
-    certain = 1.0 if from_end <= low else 0.0
-    around = widened(hours, grade, most=HOURS_PER_MONTH * len(serving.gpus))
-    capacity = Range(around.p10 * certain, around.p50, around.p90 if from_end <= high else around.p50)
-    release = releases(evidence, gone)
-    blocked = next((release[uuid].why_not for uuid in uuids if not release[uuid].cash), None)
-    rate = serving.usd_per_hour
-    if blocked is not None or rate is None:
-        why = f"No cash figure: {blocked or 'a GPU has no price'}."
-        return Outcome(Saving(capacity_gpu_h_month=capacity), why, uuids, count, count - middle)
-    cash = capacity.scaled(rate / len(serving.gpus))
-    return Outcome(Saving(cash, capacity), None, uuids, count, count - middle)
+        blocked = next((self.release[uuid].why_not for uuid in uuids if not self.release[uuid].cash), None)
+        rate = serving.usd_per_hour
+        if blocked is not None or rate is None:
+            why = f"No cash figure: {blocked or 'a GPU has no price'}."
+            return Outcome(Saving(capacity_gpu_h_month=capacity), why, uuids, count, then)
+        return Outcome(Saving(capacity.scaled(rate / len(uuids)), capacity), None, uuids, count, then)

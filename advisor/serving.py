@@ -8,6 +8,7 @@ from advisor import serving_facts as lookups
 from advisor.estimators import decode_step, kv_pool, utilization
 from advisor.estimators.decode_step import DecodeStep, Weights
 from advisor.estimators.precision import Precision
+from advisor.memo import OncePerEvidence
 from catalog import llm_models
 from catalog.gpu_specs import GpuSpec
 from catalog.llm_models import LlmSpec
@@ -88,19 +89,25 @@ class Serving:
         return sum(prices) if prices and len(prices) == len(self.gpus) else None
 
 
-def servings(evidence: Evidence) -> tuple[Serving, ...]:
+def _servings(evidence: Evidence) -> tuple[Serving, ...]:
     """Every engine of the fleet, in the evidence's order."""
     gpus = {gpu.gpu_uuid: gpu for gpu in evidence.gpus}
-    return tuple(serving(engine, gpus, evidence.engines) for engine in evidence.engines)
+    neighbours = lookups.by_gpu(evidence.engines)
+    return tuple(serving(engine, gpus, neighbours) for engine in evidence.engines)
+
+
+servings = OncePerEvidence(_servings)
 
 
 def serving(
-    engine: EngineEvidence, gpus: Mapping[str, GpuEvidence], engines: Sequence[EngineEvidence] = ()
+    engine: EngineEvidence,
+    gpus: Mapping[str, GpuEvidence],
+    neighbours: Mapping[str, Sequence[EngineEvidence]],
 ) -> Serving:
     """One engine's figures over the window.
 
     Args:
-        engine: its hours. gpus: the fleet by UUID. engines: all engines, to see who shares a GPU.
+        engine: its hours. gpus: the fleet by UUID. neighbours: engines by GPU, to see who shares one.
     """
     facts = lookups.Facts()
     joined = tuple(gpus[uuid] for uuid in engine.gpu_uuids if uuid in gpus)
@@ -108,7 +115,7 @@ def serving(
     llm = llm_models.resolve(engine.identity.model)
     facts.need("model architecture", llm)
     gpu_spec = lookups.gpu_spec_of(mine, facts)
-    if lookups.is_shared(engine, mine, engines):
+    if lookups.is_shared(engine, mine, neighbours):
         facts.missing.append("a GPU of its own")
         facts.quality.append("shares its GPU with another engine: its step time is not its own")
     pool = kv_pool.pool_tokens(engine.identity.settings)
@@ -139,7 +146,8 @@ def serving(
         step_s=step,
         itl_s=itl_sum / itl_count if itl_sum and itl_count else step,
     )
-    mbu, mfu = _mbu(found), _mfu(found)
+    mbu = _mbu(found, running, context, step)
+    mfu = _mfu(found, rate, prompt_rate)
     if mbu is not None and mbu > utilization.MOST_MBU:
         facts.quality.append(
             f"MBU {mbu:.2f} is above what the memory can move: precision, GPU or counters are not what they seem"
@@ -186,15 +194,15 @@ def hour_shares(found: Serving, hour: EngineHour) -> tuple[float | None, float |
     prompt = None
     if hour.prompt_tokens is not None:
         prompt = max(0.0, hour.prompt_tokens - (hour.cached_prompt_tokens or 0.0)) / hour.busy_s
-    then = replace(
-        found,
-        running=running,
-        tokens_per_s=rate,
-        prompt_tokens_per_s=prompt,
-        step_s=utilization.step_s(running=running, tokens_per_s=rate),
-        context_tokens=found.context_tokens if context is None else context,
+    return (
+        _mbu(
+            found,
+            running,
+            found.context_tokens if context is None else context,
+            utilization.step_s(running=running, tokens_per_s=rate),
+        ),
+        _mfu(found, rate, prompt),
     )
-    return _mbu(then), _mfu(then)
 
 
 def half_width(llm: LlmSpec, gpu_spec: GpuSpec, known: Precision | None) -> float:
@@ -263,44 +271,44 @@ def _prior(found: Serving) -> DecodeStep | None:
     )
 
 
-def _mbu(found: Serving) -> float | None:
+def _mbu(found: Serving, running: float | None, context: float | None, step_s: float | None) -> float | None:
     """None when one of its inputs is unknown."""
     if (
         found.gpu_spec is None
         or found.tensor_parallel is None
         or found.weights is None
         or found.kv_token_bytes is None
-        or found.context_tokens is None
-        or found.running is None
-        or found.step_s is None
+        or context is None
+        or running is None
+        or step_s is None
     ):
         return None
     return utilization.mbu(
-        weight_bytes=found.weights.read_bytes(found.running),
-        running=found.running,
-        context_tokens=found.context_tokens,
+        weight_bytes=found.weights.read_bytes(running),
+        running=running,
+        context_tokens=context,
         kv_bytes_per_token=found.kv_token_bytes,
         tensor_parallel=found.tensor_parallel,
         bandwidth_bytes_per_s=found.gpu_spec.bandwidth_bytes_per_s,
-        step_s=found.step_s,
+        step_s=step_s,
     )
 
 
-def _mfu(found: Serving) -> float | None:
+def _mfu(found: Serving, rate: float | None, prompt_rate: float | None) -> float | None:
     """None when one of its inputs is unknown."""
     if (
         found.llm is None
         or found.gpu_spec is None
         or not found.gpu_spec.bf16_flops
         or found.tensor_parallel is None
-        or found.tokens_per_s is None
-        or found.prompt_tokens_per_s is None
+        or rate is None
+        or prompt_rate is None
     ):
         return None
     return utilization.mfu(
         active_parameters=found.llm.active_parameters,
-        generated_tokens_per_s=found.tokens_per_s,
-        prompt_tokens_per_s=found.prompt_tokens_per_s,
+        generated_tokens_per_s=rate,
+        prompt_tokens_per_s=prompt_rate,
         tensor_parallel=found.tensor_parallel,
         flops=found.gpu_spec.bf16_flops,
     )

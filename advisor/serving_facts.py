@@ -67,22 +67,34 @@ def ranks_of(
     return len(mine) or None, mine or joined
 
 
-def is_shared(engine: EngineEvidence, mine: Sequence[GpuEvidence], engines: Sequence[EngineEvidence]) -> bool:
+def by_gpu(engines: Sequence[EngineEvidence]) -> Mapping[str, Sequence[EngineEvidence]]:
+    """The engines that worked, by each of their GPUs."""
+    found: dict[str, list[EngineEvidence]] = {}
+    for engine in engines:
+        if any(hour.busy_s > 0 for hour in engine.hours):
+            for uuid in engine.gpu_uuids:
+                found.setdefault(uuid, []).append(engine)
+    return found
+
+
+def is_shared(
+    engine: EngineEvidence, mine: Sequence[GpuEvidence], on_gpu: Mapping[str, Sequence[EngineEvidence]]
+) -> bool:
     """Another engine lists one of its GPUs, and there are not enough of them for all."""
     own = {gpu.gpu_uuid for gpu in mine}
-    neighbours = [
-        other
-        for other in engines
-        if other.identity.engine != engine.identity.engine
-        and own.intersection(other.gpu_uuids)
-        and other.busy_s > 0
-    ]
+    name = engine.identity.engine
+    neighbours = {
+        other.identity.engine: other
+        for uuid in own
+        for other in on_gpu.get(uuid, ())
+        if other.identity.engine != name
+    }
     if not neighbours:
         return False
-    together = own.union(*(other.gpu_uuids for other in neighbours))
+    together = own.union(*(other.gpu_uuids for other in neighbours.values()))
     ranks = sum(
         kv_pool.number(each.identity.settings, *TENSOR_PARALLEL) or len(each.gpu_uuids)
-        for each in (engine, *neighbours)
+        for each in (engine, *neighbours.values())
     )
     return ranks > len(together)
 

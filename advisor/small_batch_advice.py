@@ -1,6 +1,6 @@
 """Findings of ``small-batch``, one builder per cause: what to change, what it gives, and what it does not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,11 +10,11 @@ from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import kv_pool
 from advisor.estimators.replicas import dropped, for_demand
-from advisor.facts import as_facts, profile_chart, rounded, time_chart, window_facts
-from advisor.replica_group import Outcome, outcome
+from advisor.facts import as_facts, percent, profile_chart, rounded, time_chart, window_facts
+from advisor.replica_group import Fall, Outcome, without_saving
 from advisor.serving import Serving, profile_of
 from core.evidence import Evidence
-from core.finding import Action, Effort, Finding, Grade, Range, Risk, Saving
+from core.finding import Action, Effort, Finding, Grade, Range, Risk
 
 RULE_ID: Final = "small-batch"
 GRADE: Final = {"fit": Grade.B, "formula": Grade.C, "anchored": Grade.C}
@@ -88,19 +88,46 @@ def kv_batch(serving: Serving, seen: Pressure) -> int | None:
     )
 
 
-def _carried(same: Sequence[Case]) -> tuple[float, Range]:
-    """Tokens per second of all replicas today, and what each could carry: the weakest of them, so as not to flatter."""
-    rates = [each.gain.scaled(each.serving.tokens_per_s or 0.0) for each in same]
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Replicas of one model whose batch is small for the same reason, and how many of them are needed.
+
+    Attributes:
+        fall: which fall away. facts: what that rests on.
+    """
+
+    fall: Fall
+    facts: Mapping[str, float]
+
+
+def configuration_group(cases: Sequence[Case]) -> Group:
+    """Each replica at its target; what each can carry is that of the weakest, so as not to flatter."""
+    load = sum(each.serving.tokens_per_s or 0.0 for each in cases)
+    rates = [each.gain.scaled(each.serving.tokens_per_s or 0.0) for each in cases]
     each_then = Range(min(r.p10 for r in rates), min(r.p50 for r in rates), min(r.p90 for r in rates))
-    return sum(each.serving.tokens_per_s or 0.0 for each in same), each_then
+    fall = Fall.of(cases[0].evidence, [each.serving for each in cases], dropped(len(cases), load, each_then))
+    return Group(fall, {"tokens_per_s_all_replicas": load})
 
 
-def configuration(case: Case, same: Sequence[Case], min_gain: float) -> Iterator[Finding]:
-    """The batch limit is what stops it: raise it to the target. Nothing when that gains less than ``min_gain``.
+def demand_group(cases: Sequence[Case], latency_batches: Sequence[float]) -> Group:
+    """The p95 of all replicas' requests, added up, over the batch that one may reach.
 
     Args:
-        case: the engine. same: the cases of all its replicas with the same cause, by name, itself included.
+        cases: the replicas. latency_batches: largest batch the latency of each allows.
     """
+    reach: list[float] = [*latency_batches]
+    for each in cases:
+        room, ceiling = kv_batch(each.serving, each.seen), each.serving.batch_ceiling
+        reach += [float(value) for value in (room, ceiling) if value is not None]
+    batch = max(1.0, min(reach))
+    total = sum(each.seen.running_p95 for each in cases)
+    low, middle, high = (max(0, len(cases) - for_demand(total, batch, headroom)) for headroom in HEADROOM)
+    fall = Fall.of(cases[0].evidence, [each.serving for each in cases], (low, middle, high))
+    return Group(fall, {"replica_batch": batch, "running_p95_all_replicas": total})
+
+
+def configuration(case: Case, group: Group, min_gain: float) -> Iterator[Finding]:
+    """The batch limit is what stops it: raise it to the target. Nothing when that gains less than ``min_gain``."""
     serving, seen, target = case.serving, case.seen, case.target
     model, ceiling = serving.model, seen.ceiling
     assert model is not None
@@ -108,31 +135,26 @@ def configuration(case: Case, same: Sequence[Case], min_gain: float) -> Iterator
     assert target is not None
     gain = case.gain
     if target <= ceiling or gain.p50 < min_gain:
-        return  # the latency promise or the KV cache already holds the batch where it is
+        return  # the latency promise already holds the batch where it is
     grade, confidence = case.grade()
-    load, each_then = _carried(same)
-    result = outcome(
-        case.evidence, [each.serving for each in same], serving, dropped(len(same), load, each_then), grade
-    )
     flag, identity = flags.batch_flag(case.kind), serving.engine.identity
     about = "about " if seen.inferred else ""
     yield _finding(
         case,
-        result,
+        group.fall.outcome(serving, grade),
         grade,
         title=f"Raise {flag} of {serving.label} from {about}{ceiling:.0f} to {target}",
         because=(
             f"The batch stands at its limit of {about}{ceiling:.0f} while {seen.waiting_p95:.0f} requests wait (p95) and"
-            f" {seen.kv_p95:.0%} of the KV cache is in use; half of the reachable rate takes {model.half_batch:.0f}."
+            f" {percent(seen.kv_p95 or 0.0)} of the KV cache is in use; half of the reachable rate takes {model.half_batch:.0f}."
         ),
         state="configuration-limited",
         confidence=confidence,
         facts={
+            **group.facts,
             "target_batch": target,
-            "gain_p10": gain.p10,
-            "gain_p50": gain.p50,
-            "gain_p90": gain.p90,
-            **_then(case, gain, model.latency_factor(case.now, float(target))),
+            **as_facts("gain", gain),
+            **_then(case, gain, model.latency_factor(case.now, max(case.now, float(target)))),
         },
         actions=(
             Action(
@@ -146,30 +168,20 @@ def configuration(case: Case, same: Sequence[Case], min_gain: float) -> Iterator
     )
 
 
-def demand(case: Case, same: Sequence[Case], latency_batch: float) -> Finding:
-    """Too few requests: raising the limit does nothing; fewer replicas would carry them.
-
-    Args:
-        case: the engine. same: as for ``configuration``. latency_batch: largest batch its latency allows.
-    """
-    serving, seen = case.serving, case.seen
-    model = serving.model
+def demand(case: Case, group: Group) -> Finding:
+    """Too few requests: raising the limit does nothing; fewer replicas would carry them."""
+    serving, seen, model = case.serving, case.seen, case.serving.model
     assert model is not None
     grade, confidence = case.grade()
-    room = kv_batch(serving, seen)
-    reach = [value for value in (latency_batch, room, serving.batch_ceiling) if value is not None]
-    batch = max(1.0, min(reach))
-    total = sum(each.serving.engine.running.quantile(0.95) or 0.0 for each in same)
-    low, middle, high = (max(0, len(same) - for_demand(total, batch, headroom)) for headroom in HEADROOM)
-    result = outcome(case.evidence, [each.serving for each in same], serving, (low, middle, high), grade)
-    many = len(same) > 1
+    result = group.fall.outcome(serving, grade)
+    fewer = result.replicas_then < result.replicas_now
     return _finding(
         case,
         result,
         grade,
         title=(
-            f"Serve {serving.label} with {result.replicas_then} of {len(same)} replicas"
-            if result.replicas_then < len(same)
+            f"Serve {serving.label} with {result.replicas_then} of {result.replicas_now} replicas"
+            if fewer
             else f"Share the GPU of {serving.label}: requests are too few to fill it"
         ),
         because=(
@@ -178,10 +190,10 @@ def demand(case: Case, same: Sequence[Case], latency_batch: float) -> Finding:
         ),
         state="demand-limited",
         confidence=confidence,
-        facts={"replica_batch": batch, "running_p95_all_replicas": total},
+        facts=dict(group.facts),
         actions=(
             Action("Route the requests to fewer replicas, and watch time between tokens while you do")
-            if many
+            if fewer
             else Action("Put several small models on this GPU, or this model on a smaller one"),
         ),
         not_claimed="Any effect of a higher batch limit: there is none without requests.",
@@ -189,24 +201,22 @@ def demand(case: Case, same: Sequence[Case], latency_batch: float) -> Finding:
     )
 
 
-def kv(case: Case, same: Sequence[Case]) -> Finding:
+def kv(case: Case, replicas: int) -> Finding:
     """The KV cache is full: neither the limit nor demand is what stops the batch."""
     serving, seen = case.serving, case.seen
     model = serving.model
     assert model is not None
     grade, confidence = case.grade()
     identity = serving.engine.identity
-    uuids = tuple(gpu.gpu_uuid for gpu in serving.gpus)
-    count = len(same)
     why = "No figure: what it gives depends on how much of the cache is freed and on how answers hold up in your own evaluation."
     return _finding(
         case,
-        Outcome(Saving(), why, uuids, count, count),
+        without_saving(serving, why, replicas),
         grade,
         title=f"Make room in the KV cache of {serving.label}",
         because=(
             f"The batch is {seen.running_p50:g} (median) of {model.half_batch:.0f} for half of the reachable rate, while"
-            f" {seen.kv_p95:.0%} of the KV cache is in use (p95) and {seen.waiting_p95:.0f} requests wait."
+            f" {percent(seen.kv_p95 or 0.0)} of the KV cache is in use (p95) and {seen.waiting_p95:.0f} requests wait."
         ),
         state="kv-limited",
         confidence=confidence,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Final
 
+from advisor.digest import Digest, digest
 from advisor.model import STAGES
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Finding, Range, Saving, Totals
@@ -57,12 +58,12 @@ class Claim:
     figure: Range
 
 
-def base_of(gpu: GpuEvidence, window_h: float) -> Base:
+def base_of(gpu: GpuEvidence, seen: Digest, window_h: float) -> Base:
     """The GPU's month: what samples vouch for in the window, scaled to 730 h. A gap is neither spend nor saving."""
-    covered_share = min(1.0, gpu.covered_h / window_h) if window_h > 0 else 0.0
+    covered_share = min(1.0, seen.covered_h / window_h) if window_h > 0 else 0.0
     capacity = covered_share * HOURS_PER_MONTH
     cash = None if gpu.price is None else float(gpu.price.usd_per_gpu_hour) * capacity
-    energy_j = gpu.energy_j
+    energy_j = seen.energy_j
     energy = None if energy_j is None or window_h <= 0 else energy_j / J_PER_KWH / window_h * HOURS_PER_MONTH
     return Base(cash, capacity, energy)
 
@@ -74,7 +75,9 @@ def totals(evidence: Evidence, findings: Sequence[Finding]) -> Totals:
         evidence: what the findings were made from; gives each GPU's spend, hours and energy.
         findings: those that count; leave out snoozed and dismissed ones.
     """
-    bases = {gpu.gpu_uuid: base_of(gpu, evidence.window.hours) for gpu in evidence.gpus}
+    bases = {
+        gpu.gpu_uuid: base_of(gpu, digest(evidence, gpu), evidence.window.hours) for gpu in evidence.gpus
+    }
     figures = {name: _ledger(name, read, bases, findings) for name, read in LEDGERS}
     priced = [base.cash for base in bases.values() if base.cash is not None]
     return Totals(figures["cash"], figures["capacity"], figures["energy"], sum(priced) if priced else None)

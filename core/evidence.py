@@ -160,9 +160,9 @@ class EngineEvidence:
         return float(sum(known)) if known else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Evidence:
-    """The fleet over one window: all a run of the rules may see."""
+    """The fleet over one window: all a run of the rules may see. What is derived from it may be kept as long as it lives."""
 
     now_ms: int
     window: Window

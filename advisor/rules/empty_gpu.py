@@ -23,18 +23,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from advisor.confidence import duration, graded, widened
+from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
-from advisor.fleet import (
-    CASH_BILLING,
-    Release,
-    billing,
-    coverage,
-    gpu_subject,
-    label,
-    month_h,
-    observed_h,
-    releases,
-)
+from advisor.fleet import CASH_BILLING, Release, billing, gpu_subject, label, month_h, releases
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
@@ -115,8 +106,8 @@ def _refusal(
 ) -> tuple[tuple[str, ...], str] | None:
     """What is missing and why that matters; None when the GPU can be judged."""
     silence_h = (evidence.window.to_ms - gpu.last_sample_ms) / HOUR_MS
-    known_h = gpu.covered_h - gpu.hours_of(Activity.UNKNOWN)
-    if gpu.covered_h > 0 and known_h < 0.5 * gpu.covered_h:
+    seen = digest(evidence, gpu)
+    if seen.unknown_h > 0.5 * seen.covered_h:
         return (
             "busy_ratio",
             "memory_used_bytes",
@@ -136,24 +127,24 @@ def _refusal(
     if streak.empty_h < needed_h and len(streak.hours) == len(gpu.hours):
         return (
             "time",
-        ), f"Empty in all {duration(gpu.covered_h)} of its data, but {duration(needed_h)} are needed."
+        ), f"Empty in all {duration(seen.covered_h)} of its data, but {duration(needed_h)} are needed."
     return None
 
 
 def _finding(evidence: Evidence, gpu: GpuEvidence, streak: Streak, release: Release) -> Finding:
-    span_h = observed_h(evidence, gpu)
+    seen = digest(evidence, gpu)
     grade, confidence = graded(
-        Grade.A, "Empty time is measured, not modelled", span_h=span_h, covered_h=gpu.covered_h
+        Grade.A, "Empty time is measured, not modelled", span_h=seen.observed_h, covered_h=seen.covered_h
     )
     month = month_h(evidence, streak.empty_h)
     capacity = widened(month, grade, most=HOURS_PER_MONTH)
     cash, no_figure = _cash(gpu, capacity, release)
     energy = _energy(evidence, streak, grade)
     facts: dict[str, Any] = {
-        **window_facts(evidence, coverage(evidence, gpu)),
+        **window_facts(evidence, digest(evidence, gpu).coverage),
         **price_facts(gpu.price),
         "empty_h": round(streak.empty_h, 3),
-        "data_h": round(gpu.covered_h, 3),
+        "data_h": round(seen.covered_h, 3),
         "billing": billing(gpu.price, evidence.site),
     }
     power_w = _power_w(streak)

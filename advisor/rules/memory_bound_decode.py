@@ -24,13 +24,13 @@ from pydantic import Field
 
 from advisor import gpu_signs
 from advisor.confidence import duration, graded
+from advisor.digest import digest
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
 from advisor.facts import percent, rounded, time_chart, window_facts
-from advisor.fleet import coverage, gpu_subject, label, observed_h
+from advisor.fleet import gpu_subject, label
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
 from advisor.serving import Serving, hour_shares, servings
-from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving, Subject
 from core.hours import EngineHour
@@ -143,8 +143,8 @@ def _by_engine_counters(
 def _by_gpus(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimits) -> Iterator[Verdict]:
     """Without MBU: the GPU's profiling counters, else NVML's utilization as a likely answer."""
     if serving.gpus and all(gpu_signs.has_counters(gpu) for gpu in serving.gpus):
-        bound_h = min(gpu.hours_of(Activity.MEMORY_BOUND) for gpu in serving.gpus)
-        if _is_bound(bound_h, max(gpu.active_h for gpu in serving.gpus), limits):
+        bound_h = min(digest(evidence, gpu).memory_bound_h for gpu in serving.gpus)
+        if _is_bound(bound_h, max(digest(evidence, gpu).active_h for gpu in serving.gpus), limits):
             yield _finding(
                 evidence,
                 serving,
@@ -167,7 +167,7 @@ def _by_gpus(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimi
         yield NotEvaluated(RULE_ID, engine_subject(serving), tuple(dict.fromkeys(missing)), why)
         return
     likely_h = min(hours for hours in known if hours is not None)
-    if _is_bound(likely_h, max(gpu.active_h for gpu in serving.gpus), limits):
+    if _is_bound(likely_h, max(digest(evidence, gpu).active_h for gpu in serving.gpus), limits):
         yield _finding(
             evidence,
             serving,
@@ -187,7 +187,7 @@ def _by_gpus(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimi
 def _gpu(evidence: Evidence, gpu: GpuEvidence, limits: MemoryBoundDecodeLimits) -> Iterator[Verdict]:
     """A GPU without a known engine: only its profiling counters can say it, and not that it decodes."""
     needed_h = limits.min_bound_s / 3600
-    if gpu.active_h < needed_h:
+    if digest(evidence, gpu).active_h < needed_h:
         return
     if not gpu_signs.has_counters(gpu):
         why = "No engine metrics and no GPU profiling counters: what kind of work ran is not known."
@@ -195,31 +195,31 @@ def _gpu(evidence: Evidence, gpu: GpuEvidence, limits: MemoryBoundDecodeLimits) 
             RULE_ID, gpu_subject(gpu), ("engine metrics", "dram_active_ratio", "sm_active_ratio"), why
         )
         return
-    if coverage(evidence, gpu) < limits.min_coverage_ratio:
-        why = f"Samples cover {coverage(evidence, gpu):.0%} of the time."
+    if digest(evidence, gpu).coverage < limits.min_coverage_ratio:
+        why = f"Samples cover {digest(evidence, gpu).coverage:.0%} of the time."
         yield NotEvaluated(RULE_ID, gpu_subject(gpu), ("samples",), why)
         return
-    bound_h = gpu.hours_of(Activity.MEMORY_BOUND)
-    if not _is_bound(bound_h, gpu.active_h, limits):
+    bound_h = digest(evidence, gpu).memory_bound_h
+    if not _is_bound(bound_h, digest(evidence, gpu).active_h, limits):
         return
     grade, confidence = graded(
         Grade.B,
         "DRAM, tensor and SM activity say memory-bound; that the work is decoding is not confirmed by an engine",
-        span_h=observed_h(evidence, gpu),
-        covered_h=gpu.covered_h,
+        span_h=digest(evidence, gpu).observed_h,
+        covered_h=digest(evidence, gpu).covered_h,
     )
     yield _shaped(
         subject=gpu_subject(gpu),
         name=label(gpu),
         cause="gpu-counters",
-        because=f"Memory moved without much arithmetic for {duration(bound_h)} of {duration(gpu.active_h)} of work.",
+        because=f"Memory moved without much arithmetic for {duration(bound_h)} of {duration(digest(evidence, gpu).active_h)} of work.",
         state="memory-bound, decoding not confirmed",
         grade=grade,
         confidence=confidence,
         facts={
-            **window_facts(evidence, coverage(evidence, gpu)),
+            **window_facts(evidence, digest(evidence, gpu).coverage),
             "bound_h": round(bound_h, 3),
-            "active_h": round(gpu.active_h, 3),
+            "active_h": round(digest(evidence, gpu).active_h, 3),
             **gpu_signs.counter_facts(gpu),
         },
         actions=(

@@ -24,8 +24,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from advisor.confidence import duration, graded, widened
+from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
-from advisor.fleet import Release, billing, coverage, gpu_subject, label, month_h, observed_h, releases
+from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
 from core.activity import HELD_MEMORY_BYTES, Activity
 from core.evidence import Evidence, GpuEvidence
@@ -113,16 +114,21 @@ def _empty_throughout(evidence: Evidence) -> set[str]:
     return {
         gpu.gpu_uuid
         for gpu in evidence.gpus
-        if gpu.covered_h > 0 and gpu.hours_of(Activity.EMPTY) >= 0.99 * gpu.covered_h
+        if (seen := digest(evidence, gpu)).covered_h > 0 and seen.empty_h >= 0.99 * seen.covered_h
     }
 
 
 def _parking(
     evidence: Evidence, gpu: GpuEvidence, serving: frozenset[int], limits: ParkedModelLimits
 ) -> Parking:
-    hours = [hour for hour in gpu.hours if hour.hour_ms not in serving and _is_parked(gpu, hour, limits)]
+    any_parked = digest(evidence, gpu).parked_h > 0
+    hours = [
+        hour
+        for hour in gpu.hours
+        if any_parked and hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
+    ]
     parked_h = sum(hour.seconds[Activity.PARKED] for hour in hours) / 3600
-    covered_h = gpu.covered_h
+    covered_h = digest(evidence, gpu).covered_h
     share = parked_h / covered_h if covered_h > 0 else 0.0
     last_week = evidence.window.to_ms - WEEK_DAYS * DAY_MS
     days = len(
@@ -157,8 +163,9 @@ def _refusal(
     evidence: Evidence, gpu: GpuEvidence, parking: Parking, limits: ParkedModelLimits
 ) -> tuple[tuple[str, ...], str] | None:
     """What is missing and why that matters; None when the GPU can be judged."""
-    covered_h, parked_h = gpu.covered_h, gpu.hours_of(Activity.PARKED)
-    if covered_h > 0 and gpu.hours_of(Activity.UNKNOWN) > 0.5 * covered_h:
+    seen = digest(evidence, gpu)
+    covered_h, parked_h = seen.covered_h, seen.parked_h
+    if covered_h > 0 and seen.unknown_h > 0.5 * covered_h:
         return (
             "busy_ratio",
             "memory_used_bytes",
@@ -174,7 +181,7 @@ def _refusal(
         return (
             "recent samples",
         ), f"The last sample is {duration(silence_h)} old: what the GPU does now is not known."
-    share = coverage(evidence, gpu)
+    share = digest(evidence, gpu).coverage
     if share < limits.min_coverage_ratio:
         return ("samples",), f"Samples cover {share:.0%} of the time; a gap is unknown, not idle."
     if covered_h < limits.min_data_h:
@@ -182,7 +189,7 @@ def _refusal(
             ("time",),
             f"Parked in {duration(parked_h)} of {duration(covered_h)} of data; {duration(limits.min_data_h)} are needed.",
         )
-    if not parking.throughout and observed_h(evidence, gpu) < limits.min_days * 24 and parking.hours:
+    if not parking.throughout and digest(evidence, gpu).observed_h < limits.min_days * 24 and parking.hours:
         return (
             ("time",),
             f"Parked in {parking.share:.0%} of {duration(covered_h)} of data: {limits.min_days} days tell a habit from a pause.",
@@ -194,8 +201,8 @@ def _finding(evidence: Evidence, gpu: GpuEvidence, parking: Parking, release: Re
     grade, confidence = graded(
         Grade.A,
         "Parked time is measured, not modelled",
-        span_h=observed_h(evidence, gpu),
-        covered_h=gpu.covered_h,
+        span_h=digest(evidence, gpu).observed_h,
+        covered_h=digest(evidence, gpu).covered_h,
     )
     capacity = widened(month_h(evidence, parking.parked_h), grade, most=HOURS_PER_MONTH)
     cash, no_figure = _cash(gpu, parking, capacity, release)
@@ -203,7 +210,7 @@ def _finding(evidence: Evidence, gpu: GpuEvidence, parking: Parking, release: Re
     memory = parking.memory_bytes or 0.0
     held = f"{memory / GIB:.1f} GiB held and no work"
     seen = (
-        f"for {parking.share:.0%} of {duration(gpu.covered_h)} of samples"
+        f"for {parking.share:.0%} of {duration(digest(evidence, gpu).covered_h)} of samples"
         if parking.throughout
         else f"through {duration(parking.parked_h)}, on {parking.days} of the last 7 days"
     )
@@ -272,12 +279,12 @@ def _facts(evidence: Evidence, gpu: GpuEvidence, parking: Parking, tax_w: float 
         "parking_tax_w": tax_w,
     }
     return {
-        **window_facts(evidence, coverage(evidence, gpu)),
+        **window_facts(evidence, digest(evidence, gpu).coverage),
         **price_facts(gpu.price),
         "parked_h": round(parking.parked_h, 3),
         "parked_ratio": round(parking.share, 4),
         "days_of_last_7": parking.days,
-        "data_h": round(gpu.covered_h, 3),
+        "data_h": round(digest(evidence, gpu).covered_h, 3),
         "billing": billing(gpu.price, evidence.site),
         **{name: round(value, 2) for name, value in optional.items() if value is not None},
     }

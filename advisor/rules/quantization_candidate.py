@@ -33,10 +33,10 @@ from advisor.estimators.quantization import INT4, INT4_BATCH, Scheme
 from advisor.estimators.replicas import dropped
 from advisor.facts import as_facts, rounded, window_facts
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
-from advisor.replica_group import Outcome, outcome, replica_key
+from advisor.replica_group import Fall, Outcome, replica_key, without_saving
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
-from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
+from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Subject
 from core.units import GIB
 
 RULE_ID: Final = "quantization-candidate"
@@ -91,13 +91,13 @@ def evaluate(evidence: Evidence, limits: QuantizationCandidateLimits) -> Iterato
         gain = _gain(serving)
         if gain is not None and _is_worth(serving, gain, limits):
             worthy.append((serving, gain))
-    worthy.sort(key=lambda pair: pair[0].engine.identity.engine)
+    groups: dict[object, list[tuple[Serving, Gain]]] = {}
     for serving, gain in worthy:
-        key = replica_key(serving)
-        same = [
-            (other, its) for other, its in worthy if replica_key(other) == key and its.scheme is gain.scheme
-        ]
-        yield _finding(evidence, same, serving, gain)
+        groups.setdefault((replica_key(serving), gain.scheme.key, gain.regime), []).append((serving, gain))
+    for same in groups.values():
+        fall = Fall.of(evidence, [serving for serving, _ in same], _dropped(same))
+        for serving, gain in same:
+            yield _finding(evidence, fall, serving, gain)
 
 
 def _refusal(serving: Serving, limits: QuantizationCandidateLimits) -> tuple[tuple[str, ...], str] | None:
@@ -191,9 +191,7 @@ def _is_worth(serving: Serving, gain: Gain, limits: QuantizationCandidateLimits)
     return roomier or gain.speed.p50 >= limits.min_speedup
 
 
-def _finding(
-    evidence: Evidence, same: Sequence[tuple[Serving, Gain]], serving: Serving, gain: Gain
-) -> Finding:
+def _finding(evidence: Evidence, fall: Fall, serving: Serving, gain: Gain) -> Finding:
     engine, model = serving.engine, serving.model
     assert model is not None
     assert serving.precision is not None
@@ -205,7 +203,7 @@ def _finding(
         span_h=engine_span_h(engine),
         covered_h=engine.covered_s / 3600,
     )
-    result = _outcome(evidence, same, serving, gain, grade)
+    result = _outcome(fall, serving, gain, grade)
     uncertain = gain.speed.p10 < 1
     return Finding(
         rule_id=RULE_ID,
@@ -232,23 +230,26 @@ def _finding(
     )
 
 
-def _outcome(
-    evidence: Evidence, same: Sequence[tuple[Serving, Gain]], serving: Serving, gain: Gain, grade: Grade
-) -> Outcome:
-    """Replicas that fall away when all of them are quantised; at saturation no speed is claimed, so none do."""
-    if gain.regime != "memory-bound":
-        uuids = tuple(gpu.gpu_uuid for gpu in serving.gpus)
-        why = (
-            "No figure: at this batch the claim is memory and room for more sequences, not speed."
-            if gain.regime == "saturated"
-            else "No figure: whether a mixture of experts gets faster shows only in a canary run."
-        )
-        return Outcome(Saving(), why, uuids, len(same), len(same))
-    rates = [(its.speed, other.tokens_per_s or 0.0) for other, its in same]
+def _dropped(same: Sequence[tuple[Serving, Gain]]) -> tuple[int, int, int]:
+    """Replicas that fall away when all of them are quantised."""
+    rates = [(gain.speed, serving.tokens_per_s or 0.0) for serving, gain in same]
     load = sum(rate for _, rate in rates)
-    together = (sum(getattr(speed, q) * rate for speed, rate in rates) for q in ("p10", "p50", "p90"))
-    each = Range(*(max(load, total) / len(same) for total in together))
-    return outcome(evidence, [other for other, _ in same], serving, dropped(len(same), load, each), grade)
+    then = (
+        sum(getattr(speed, quantile) * rate for speed, rate in rates) for quantile in ("p10", "p50", "p90")
+    )
+    return dropped(len(same), load, Range(*(max(load, total) / len(same) for total in then)))
+
+
+def _outcome(fall: Fall, serving: Serving, gain: Gain, grade: Grade) -> Outcome:
+    """Only a speed that is claimed counts in replicas."""
+    if gain.regime == "memory-bound":
+        return fall.outcome(serving, grade)
+    why = (
+        "No figure: at this batch the claim is memory and room for more sequences, not speed."
+        if gain.regime == "saturated"
+        else "No figure: whether a mixture of experts gets faster shows only in a canary run."
+    )
+    return without_saving(serving, why, len(fall.rank_from_end))
 
 
 def _state(gain: Gain) -> str:

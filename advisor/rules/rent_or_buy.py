@@ -27,8 +27,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from advisor.confidence import duration, graded
+from advisor.digest import digest
 from advisor.facts import price_facts, window_facts
-from advisor.fleet import CASH_BILLING, billing, coverage, observed_h
+from advisor.fleet import CASH_BILLING, billing
 from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
 from catalog import gpu_specs
 from core import breakeven
@@ -111,20 +112,20 @@ def _group(
     prices = [gpu.price for gpu in gpus if gpu.price is not None]
     if not prices:
         return None, (("price",), "There is no rent to compare with: add a price row.")
-    span_h = max(observed_h(evidence, gpu) for gpu in gpus)
+    span_h = max(digest(evidence, gpu).observed_h for gpu in gpus)
     if span_h < limits.min_span_h:
         why = f"{duration(span_h)} of data; {duration(limits.min_span_h)} are needed: a purchase outlives any day."
         return None, (("time",), why)
-    share = sum(coverage(evidence, gpu) for gpu in gpus) / len(gpus)
+    share = sum(digest(evidence, gpu).coverage for gpu in gpus) / len(gpus)
     if share < limits.min_coverage_ratio:
         return None, (
             ("samples",),
             f"Samples cover {share:.0%} of the time; what was used in the rest is not known.",
         )
-    covered_h = sum(gpu.covered_h - gpu.hours_of(Activity.UNKNOWN) for gpu in gpus)
+    covered_h = sum((seen := digest(evidence, gpu)).covered_h - seen.unknown_h for gpu in gpus)
     if covered_h <= 0:
         return None, (("busy_ratio",), "Whether the GPUs worked was not read.")
-    use = sum(gpu.active_h for gpu in gpus) / covered_h
+    use = sum(digest(evidence, gpu).active_h for gpu in gpus) / covered_h
     price = sorted(prices, key=lambda p: p.usd_per_gpu_hour)[len(prices) // 2]
     return Group(gpu_key, gpus, price, _daily_use(gpus), use), ((), "")
 
@@ -280,8 +281,8 @@ def _finding(
     no_figure: str | None,
     count: int,
 ) -> Finding:
-    span_h = max(observed_h(evidence, gpu) for gpu in group.gpus)
-    covered_h = sum(gpu.covered_h for gpu in group.gpus) / len(group.gpus)
+    span_h = max(digest(evidence, gpu).observed_h for gpu in group.gpus)
+    covered_h = sum(digest(evidence, gpu).covered_h for gpu in group.gpus) / len(group.gpus)
     grade, confidence = graded(
         Grade.C,
         "Use is measured; rent, life and resale are assumptions, and the range is over them",
@@ -340,12 +341,12 @@ def _facts(evidence: Evidence, group: Group, case: Case, count: int) -> dict[str
         middle.variable_usd_h,
     )
     payback_h = breakeven.payback_hours(site.own_capex_usd or 0.0, case.rent * site.own_gpu_count, opex)
-    share = sum(coverage(evidence, gpu) for gpu in group.gpus) / len(group.gpus)
+    share = sum(digest(evidence, gpu).coverage for gpu in group.gpus) / len(group.gpus)
     return {
         **window_facts(evidence, share),
         **price_facts(group.price),
         "gpu_count": count,
-        "used_gpu_h": round(sum(gpu.active_h for gpu in group.gpus), 3),
+        "used_gpu_h": round(sum(digest(evidence, gpu).active_h for gpu in group.gpus), 3),
         "use_ratio": round(group.use, 4),
         "use_p25_ratio": round(group.use_at(0.25), 4),
         "use_p75_ratio": round(group.use_at(0.75), 4),

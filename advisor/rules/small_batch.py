@@ -18,7 +18,7 @@ What to do
     Throughput becomes money only when whole replicas fall away.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -78,16 +78,12 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
         ):
             cases.append(_case(evidence, serving, seen, limits))
     cases.sort(key=lambda case: case.serving.engine.identity.engine)
+    groups: dict[object, list[advice.Case]] = {}
     for case in cases:
-        key = replica_key(case.serving)
-        same = [
-            other
-            for other in cases
-            if other.diagnosis.cause is case.diagnosis.cause
-            and replica_key(other.serving) == key
-            and (other.target is None) == (case.target is None)
-        ]
-        yield from _judged(case, same, limits)
+        key = (replica_key(case.serving), case.diagnosis.cause, case.target is None)
+        groups.setdefault(key, []).append(case)
+    for group in groups.values():
+        yield from _judged(group, limits)
 
 
 def _case(evidence: Evidence, serving: Serving, seen: Pressure, limits: SmallBatchLimits) -> advice.Case:
@@ -137,19 +133,28 @@ def _small_hours(serving: Serving, limits: SmallBatchLimits) -> list[EngineHour]
     ]
 
 
-def _judged(case: advice.Case, same: Sequence[advice.Case], limits: SmallBatchLimits) -> Iterator[Verdict]:
-    cause, subject = case.diagnosis.cause, engine_subject(case.serving)
-    if cause is None:
-        yield NotEvaluated(RULE_ID, subject, case.diagnosis.missing, case.diagnosis.why)
-    elif cause is Cause.DEMAND:
-        yield advice.demand(case, same, _latency_batch(case.serving, limits))
+def _judged(cases: list[advice.Case], limits: SmallBatchLimits) -> Iterator[Verdict]:
+    """Verdicts on the replicas of one model that share a cause."""
+    cause = cases[0].diagnosis.cause
+    if cause is Cause.DEMAND:
+        group = advice.demand_group(cases, [_latency_batch(case.serving, limits) for case in cases])
+        yield from (advice.demand(case, group) for case in cases)
     elif cause is Cause.KV:
-        yield advice.kv(case, same)
-    elif case.target is None:
-        why = "Requests wait at the batch limit, but how far it may rise is not known."
-        yield NotEvaluated(RULE_ID, subject, ("KV pool size", "kv_used_ratio"), why)
+        yield from (advice.kv(case, len(cases)) for case in cases)
+    elif cause is Cause.CONFIGURATION and cases[0].target is not None:
+        group = advice.configuration_group(cases)
+        for case in cases:
+            yield from advice.configuration(case, group, limits.min_gain)
     else:
-        yield from advice.configuration(case, same, limits.min_gain)
+        yield from (_refused(case) for case in cases)
+
+
+def _refused(case: advice.Case) -> NotEvaluated:
+    subject, verdict = engine_subject(case.serving), case.diagnosis
+    if verdict.cause is None:
+        return NotEvaluated(RULE_ID, subject, verdict.missing, verdict.why)
+    why = "Requests wait at the batch limit, but how far it may rise is not known."
+    return NotEvaluated(RULE_ID, subject, ("KV pool size", "kv_used_ratio"), why)
 
 
 def _latency_batch(serving: Serving, limits: SmallBatchLimits) -> float:
