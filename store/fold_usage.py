@@ -84,7 +84,7 @@ def fold_usage_hour(
     return [
         _usage(workload, account, gpu_uuid, hour_ms)
         for workload, account in accounts.items()
-        if account.allocated_ms > 0
+        if account.allocated_ms > 0 or account.energy_j is not None
     ]
 
 
