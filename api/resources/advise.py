@@ -9,14 +9,13 @@ from sqlalchemy.orm import Session
 
 from advisor.engine import advise
 from advisor.waterfall import totals
-from api.resources.pricing import PriceLookup, price_lookup, site
+from api.resources.evidence import read_evidence
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
-from core.evidence import Evidence, Window
+from core.evidence import Window
 from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
 from store.queries import meta
 from store.queries import recommendations as kept
-from store.queries.evidence import evidence
 from store.queries.recommendations import Recommendation
 
 SET_ASIDE: Final = frozenset({Status.SNOOZED, Status.DISMISSED})
@@ -36,17 +35,6 @@ class LastRun:
     window: Window
     totals: Totals
     not_evaluated: tuple[NotEvaluated, ...]
-
-
-def read_evidence(scope: Scope, prices: PriceLookup | None = None) -> Evidence:
-    """What the rules may see of the scope's window."""
-    return evidence(
-        scope.session,
-        window=scope.window,
-        now_ms=scope.now_ms,
-        site=site(scope.settings),
-        price_of=prices or price_lookup(scope.session, scope.settings),
-    )
 
 
 def run(scope: Scope, *, record: bool) -> AdviceView:

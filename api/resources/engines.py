@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Annotated, Final
 
 from advisor.serving import Serving, servings
-from api.resources.advise import read_evidence
 from api.resources.columns import about
+from api.resources.evidence import read_evidence
 from api.resources.pricing import PriceLookup, price_lookup
 from api.resources.scope import Scope
 from core.clock import from_ms

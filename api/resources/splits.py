@@ -92,7 +92,9 @@ def by_workload(
 
 
 def _of_workload(part: Slice, usage: UsageHour, key: str | None, label: str) -> Slice:
-    active = {a: s for a, s in part.seconds.items() if a not in IDLE and a is not Activity.UNKNOWN}
+    active: Mapping[Activity, float] = {
+        a: s for a, s in part.seconds.items() if a not in IDLE and a is not Activity.UNKNOWN
+    }
     idle = {a: s for a, s in part.seconds.items() if a in HELD_IDLE} or {Activity.PARKED: 1.0}
     seconds = _mixed(active, usage.active_s) | _mixed(idle, usage.allocated_s - usage.active_s)
     active_share = min(1.0, usage.active_s / part.active_s) if part.active_s > 0 else 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Annotated
+from typing import Annotated, Final
 
 from api.resources.book import Book, read_book
 from api.resources.columns import about
@@ -13,7 +13,8 @@ from api.resources.slices import By, slices
 from core.activity import Activity
 from core.units import HOUR_MS
 
-HOUR_S = HOUR_MS / 1000
+HOUR_S: Final = HOUR_MS / 1000
+TOLERANCE_S: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class UsageRow:
     ]
     effective_gpu_h: Annotated[
         float | None,
-        about("Hours of work that used the GPU well; null when no active hour had a counter that tells."),
+        about("Hours known to have used the GPU well; null when none is and some cannot be told."),
     ]
     unknown_gpu_h: Annotated[float, about("Hours without samples, or whose activity could not be named.")]
     seconds_by_activity: Annotated[
@@ -82,18 +83,16 @@ class UsageSum:
 
     @property
     def effective_h(self) -> float | None:
-        """Effective hours; None when active time is all of the kind where nothing can tell."""
-        if self.named_s <= 0:
+        """Effective hours known; None where none is and active time remains that nothing can tell about: no 0 then."""
+        if self.named_s <= 0 or (self.effective_s <= 0 and self.effective_unknown_s > TOLERANCE_S):
             return None
-        told_s = self.active_s - self.effective_unknown_s
-        nothing_told = self.active_s > 0 and told_s <= 1e-6 and self.effective_s <= 0
-        return None if nothing_told else self.effective_s / HOUR_S
+        return self.effective_s / HOUR_S
 
     def row(self, key: str | None) -> UsageRow:
         """The sum as a row."""
         named = self.named_s > 0
         seconds = {activity.value: s for activity, s in sorted(self.seconds.items()) if s > 0}
-        if self.gap_s > 1e-6:
+        if self.gap_s > TOLERANCE_S:
             seconds[Activity.UNKNOWN.value] = seconds.get(Activity.UNKNOWN.value, 0.0) + self.gap_s
         return UsageRow(
             key=key,

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/prices", tags=["prices"])
 def _money(value: Any) -> Any:
     """A decimal string or a number; strict models take neither for a decimal, lax ones take ``true``."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("give a decimal string such as 2.50, or a number")
+        raise ValueError("give a decimal string such as 2.50, or a number")  # noqa: TRY004 - pydantic's way to refuse
     return Decimal(str(value)) if isinstance(value, float) else value
 
 

@@ -22,6 +22,9 @@ router = APIRouter(prefix="/recommendations", tags=["recommendations"])
 IdPath = Annotated[int, Path(ge=1, le=2**31 - 1, description="The recommendation's id.")]
 
 
+StepPath = Annotated[Act, Path(description="What you do with it.")]
+
+
 class RecommendationPage(Page[RecommendationRow]):
     """A page of recommendations, with what the last run of the rules said beside them."""
 
@@ -72,7 +75,7 @@ def one_recommendation(session: SessionDep, id_: IdPath) -> Response:
 
 @router.post("/{id_}/{step}", response_model=RecommendationRow)
 def take_step(
-    session: SessionDep, now: NowDep, id_: IdPath, step: Act, body: StepBody | None = None
+    session: SessionDep, now: NowDep, id_: IdPath, step: StepPath, body: StepBody | None = None
 ) -> Response:
     """Claim it, say it is done, snooze it until a time, dismiss it with a reason, reopen it."""
     given = body or StepBody()

@@ -10,6 +10,7 @@ from api.resources.by import By
 from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, open_session, window_options
 
+TIMES: Final = frozenset({By.HOUR, By.DAY, By.WEEK, By.MONTH})
 NO_DATA: Final = "No data in this window: run gpuwise up, or gpuwise import, or widen --since."
 
 GPUS: Final = (
@@ -58,7 +59,6 @@ COSTS: Final = (
     figure("energy_cost_usd", "ENERGY", dollars),
     figure("carbon_g", "KG CO2E", lambda grams: formats.short(grams / 1000)),
     figure("priced_ratio", "PRICED", formats.percent),
-    Column("price_basis", "PRICE"),
     Column("key", "KEY"),
 )
 ENERGY: Final = (
@@ -103,8 +103,12 @@ def show(
     found = _read(source, path, rows, {"since": since, "until": until, "by": by})
     if source.as_json:
         print_json(found)
-    else:
-        print_rows(found, columns, empty=NO_DATA)
+        return 0
+    if by is not None and by not in TIMES:
+        found.sort(key=lambda row: (row["key"] is None, row["label"]))
+    print_rows(found, columns, empty=NO_DATA)
+    for basis in sorted({row["price_basis"] for row in found if row.get("price_basis")}):
+        click.echo(f"Price: {basis}")
     return 0
 
 

@@ -52,7 +52,8 @@ def total(parts: list[Slice], field: str) -> float:
 
 
 @given(
-    st.dictionaries(st.sampled_from(list(Activity)), st.floats(0.0, 400.0), max_size=9), st.floats(0.0, 50.0)
+    st.dictionaries(st.sampled_from(list(Activity)), st.floats(0.0, 400.0), max_size=9),
+    st.just(0.0) | st.floats(0.001, 50.0),
 )
 def test_activities_add_up_to_the_hour_and_the_gap_is_unknown(
     seconds: dict[Activity, float], gap_s: float
