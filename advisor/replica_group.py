@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
-from advisor.confidence import widened
+from advisor.confidence import duration, widened
 from advisor.digest import digest
 from advisor.fleet import Release, month_h, releases
 from advisor.serving import Serving
 from core.evidence import Evidence
 from core.finding import Grade, Range, Saving
-from core.units import HOURS_PER_MONTH
+
+MIN_LOAD_H: Final = 24.0
+"""Less than a day of load does not show its peaks, and replicas are counted for peaks (R08)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,10 @@ class Fall:
         if count == 1:
             why = "No money figure: one replica cannot become fewer. The rate rises, the bill does not fall."
             return without_saving(serving, why, 1)
+        seen_h = min(digest(self.evidence, gpu).observed_h for gpu in serving.gpus) if serving.gpus else 0.0
+        if seen_h < MIN_LOAD_H:
+            why = f"No money figure: {duration(seen_h)} of load do not show how many replicas its peaks need; a day does."
+            return without_saving(serving, why, count)
         if middle == 0:
             why = f"No money figure: {count} replicas stay {count}. Throughput saves only when a whole one falls away."
             return without_saving(serving, why, count)
@@ -86,7 +92,7 @@ class Fall:
             why = f"The saving is counted on the {middle} of {count} replicas that fall away; this one carries their load."
             return Outcome(Saving(), why, uuids, count, then)
         hours = sum(month_h(self.evidence, digest(self.evidence, gpu).covered_h) for gpu in serving.gpus)
-        around = widened(hours, grade, most=HOURS_PER_MONTH * len(serving.gpus))
+        around = widened(hours, grade, most=hours)
         capacity = Range(
             around.p10 if rank <= low else 0.0, around.p50, around.p90 if rank <= high else around.p50
         )

@@ -14,6 +14,7 @@ from advice_builders import (
     evidence,
     found,
     gpu,
+    gpu_hour,
     gpu_hours,
     histogram,
     refused,
@@ -100,6 +101,15 @@ def test_two_replicas_become_one_and_save_its_gpu_to_the_cent() -> None:
     assert round(goes.saving.cash_usd_month.p10, 2) == 1460.00
     assert advice.totals.cash_usd_month is not None
     assert round(advice.totals.cash_usd_month.p50, 2) == 1825.00, "no GPU is counted twice"
+
+
+def test_half_an_hour_of_load_does_not_count_replicas() -> None:
+    pair = [replica(i, count=1, seconds=1800.0) for i in (1, 2)]
+    cards = [gpu([gpu_hour(seconds=1800.0)], uuid=f"GPU-{i}", host=f"node-{i}") for i in (1, 2)]
+    advice = advise(evidence(cards, pair))
+    assert all(finding.saving.is_empty for finding in found(advice, RULE))
+    assert "30 minutes of load" in (found(advice, RULE)[0].no_figure or "")
+    assert found(advice, RULE)[0].evidence["gain_p50"] > 5, "the gain itself is still told"
 
 
 def test_a_gain_too_small_for_a_whole_replica_saves_nothing() -> None:
