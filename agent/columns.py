@@ -22,19 +22,6 @@ def _min(frame: Frame, column: Sequence[float]) -> float:
     return min(frame.inside(column))
 
 
-def _max_of_line(frame: Frame, column: Sequence[float]) -> float:
-    """Highest point of the line whose mean is another metric: with its ends, so that mean ≤ max holds."""
-    if frame.first == frame.stop:
-        return max(frame.borders(column))
-    return max(*frame.borders(column), *frame.inside(column), column[frame.first])
-
-
-def _min_of_line(frame: Frame, column: Sequence[float]) -> float:
-    if frame.first == frame.stop:
-        return min(frame.borders(column))
-    return min(*frame.borders(column), *frame.inside(column), column[frame.first])
-
-
 def _any(frame: Frame, column: Sequence[float]) -> float:
     if frame.first == frame.stop:
         return frame.last(column)
@@ -49,51 +36,69 @@ FOLDERS: Final[Mapping[Fold, Folder]] = {
     Fold.ANY: _any,
     Fold.DELTA: Frame.increase,
 }
-OF_LINE: Final[Mapping[Fold, Folder]] = {Fold.MAX: _max_of_line, Fold.MIN: _min_of_line}
+OF_LINE: Final[Mapping[Fold, Callable[[list[float]], float]]] = {Fold.MAX: max, Fold.MIN: min}
+"""Extremes of a reading whose mean is a metric too: of the line that the mean is taken of, with its ends, so that
+min ≤ mean ≤ max holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is folded from one reading: by folders, and extremes of its line."""
+
+    reading: str
+    parts: tuple[tuple[str, Folder], ...]
+    extremes: tuple[tuple[str, Callable[[list[float]], float]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to fold from which reading."""
 
-    steps: tuple[tuple[str, Parts], ...]
+    steps: tuple[Step, ...]
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], *, without: frozenset[str] = frozenset()) -> "Plan":
         """A plan for the metrics, less those that the caller folds itself."""
-        readings: dict[str, list[tuple[str, Folder]]] = {}
         means = {metric.reading for metric in metrics if metric.fold is Fold.MEAN}
-        for metric in metrics:
-            if metric.name in without:
-                continue
-            line = metric.reading in means and metric.fold in OF_LINE
-            folder = OF_LINE[metric.fold] if line else FOLDERS[metric.fold]
-            readings.setdefault(metric.reading, []).append((metric.name, folder))
-        return cls(tuple((reading, tuple(parts)) for reading, parts in readings.items()))
+        steps = []
+        for reading in dict.fromkeys(metric.reading for metric in metrics):
+            own = [m for m in metrics if m.reading == reading and m.name not in without]
+            of_line = [m for m in own if m.fold in OF_LINE and reading in means]
+            parts = tuple((m.name, FOLDERS[m.fold]) for m in own if m not in of_line)
+            steps.append(Step(reading, parts, tuple((m.name, OF_LINE[m.fold]) for m in of_line)))
+        return cls(tuple(step for step in steps if step.parts or step.extremes))
 
     def fold(self, cut: Cut) -> dict[str, float]:
         """Values of one interval by metric name; what no reading tells is absent."""
         values: dict[str, float] = {}
-        for parts, frame, column in self._columns(cut):
+        for step, frame, column in self._columns(cut):
             still = column[0] if column.count(column[0]) == len(column) else None
-            for name, folder in parts:
+            for name, folder in step.parts:
                 if still is not None and folder is not Frame.increase:
-                    values[name] = still  # limits, clocks, memory: any mean or extreme of one value is that value
+                    values[name] = (
+                        still  # limits, clocks, memory: any mean or extreme of one value is that value
+                    )
                     continue
                 value = folder(frame, column)
                 if value is not None:
                     values[name] = value
+            if step.extremes:
+                line = frame.borders(column) if still is None else [still]
+                if frame.first < frame.stop:
+                    line += column[frame.first : frame.stop]
+                for name, extreme in step.extremes:
+                    values[name] = extreme(line)
         return values
 
-    def _columns(self, cut: Cut) -> Iterator[tuple[Parts, Frame, Sequence[float]]]:
+    def _columns(self, cut: Cut) -> Iterator[tuple[Step, Frame, Sequence[float]]]:
         """The readings that tell something, each with what is folded from it."""
-        steps = [step for step in self.steps if step[0] in cut.keys]
+        steps = [step for step in self.steps if step.reading in cut.keys]
         if cut.whole and len(steps) > 1:  # all columns at once: a third of the time of one by one
-            rows = map(itemgetter(*(reading for reading, _parts in steps)), cut.rows)
-            for (_reading, parts), column in zip(steps, zip(*rows, strict=True), strict=True):
-                yield parts, cut.frame, column
+            rows = map(itemgetter(*(step.reading for step in steps)), cut.rows)
+            for step, column in zip(steps, zip(*rows, strict=True), strict=True):
+                yield step, cut.frame, column
             return
-        for reading, parts in steps:
-            held = cut.column(reading)
+        for step in steps:
+            held = cut.column(step.reading)
             if held is not None:
-                yield parts, *held
+                yield step, *held

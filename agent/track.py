@@ -35,7 +35,7 @@ class Cut:
     frame: Frame
     rows: list[Mapping[str, float]]
     whole: bool
-    keys: frozenset[str]
+    keys: set[str]
     limit_ms: float
 
     def column(self, key: str) -> tuple[Frame, list[float]] | None:
@@ -175,7 +175,7 @@ class Track:
         if frame.first == frame.stop and not frame.covered_ms:
             return None
         limit = 0.0 if self._whole else self._limit()
-        return Cut(frame, self._rows, self._whole, frozenset(self._keys), limit)
+        return Cut(frame, self._rows, self._whole, self._keys, limit)
 
     def _advance(self) -> None:
         """Go to the next interval that readings touch; forget readings that no longer bear on anything."""

@@ -7,7 +7,6 @@ that memory stays constant and the files of one GPU or engine join.
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
 
 from agent.sources.exposition import MILLISECONDS_FROM
 from agent.sources.report import FileReport
@@ -15,9 +14,6 @@ from agent.sources.sample_lines import SampleLines, Value
 from agent.sources.series import EngineEntity, Registry, Thing
 from agent.sources.spill import Spill
 from agent.sources.text import TextFile
-from core.clock import iso
-
-BATCH_VALUES: Final = 20_000
 
 
 class OpenMetrics:
@@ -50,23 +46,21 @@ class OpenMetrics:
         file = TextFile(path)
         lines = SampleLines(self._registry, report, path, self._at_ms)
         layout = _Layout(self._registry)
-        spilled: list[Value] = []
         for block in file.blocks():
-            for number, values in lines.values(block, file.line + 1):
-                held = values
-                if layout.streams is None:
-                    held = layout.hold(values)
-                if layout.streams:
-                    yield from layout.take(held, number, report)
-                elif layout.streams is False:
-                    spilled += held
-            if len(spilled) >= BATCH_VALUES:
-                self._keep(spilled)
-                spilled = []
+            start = 0
+            for line in block if layout.streams is None else ():
+                start += 1
+                held = layout.hold(lines.values([line], file.line + start))
+                if held:  # now it is clear
+                    lines.streams = bool(layout.streams)
+                    yield from self._place(held, layout)
+                    break
+            yield from self._place(
+                lines.values(block[start:] if start else block, file.line + 1 + start), layout
+            )
             progress(file.bytes_read)
         if file.cut is not None:
             report.problem(file.line + 1, f"{file.cut}; what came before is kept")
-        self._keep(spilled)
         yield from layout.end()
         lines.end()
 
@@ -84,11 +78,15 @@ class OpenMetrics:
                 known.told = known.identity
                 yield known.identity
 
-    def _keep(self, values: list[Value]) -> None:
+    def _place(self, values: list[Value], layout: "_Layout") -> list[Thing]:
+        """Readings that the values complete in a file that streams; of another one they go to disk."""
+        if layout.streams:
+            return layout.take(values)
         if values:
             if self._spill is None:
                 self._spill = Spill()
             self._spill.add(values)
+        return []
 
 
 class _Layout:
@@ -120,21 +118,21 @@ class _Layout:
         held, self._held = self._held, []
         return held
 
-    def take(self, values: Iterable[Value], line: int, report: FileReport) -> Iterator[Thing]:
+    def take(self, values: Iterable[Value]) -> list[Thing]:
         """Add values to their instants; the readings that this completes."""
+        things: list[Thing] = []
+        instants, slots, entities = self._open, self._registry.slots, self._registry.entities
         for ts_ms, entity, slot, figure in values:
-            held = self._open.get(entity)
+            held = instants.get(entity)
             if held is None or ts_ms > held[0]:
                 if held is not None:
-                    yield from self._registry.entities[entity].things(*held, self._registry.slots)
-                held = self._open[entity] = (ts_ms, {})
-            elif ts_ms < held[0]:
-                report.kept -= 1
-                report.refuse(line, f"time goes back: {iso(ts_ms)} after {iso(held[0])}")
-                continue
-            instant = held[1]
-            summed = slot in instant and self._registry.slots[slot].summed
-            instant[slot] = instant[slot] + figure if summed else figure
+                    things += entities[entity].things(*held, slots)
+                instants[entity] = (ts_ms, {slot: figure})
+            elif slot in held[1] and slots[slot].summed:
+                held[1][slot] += figure
+            else:
+                held[1][slot] = figure
+        return things
 
     def end(self) -> Iterator[Thing]:
         """The instants still open."""

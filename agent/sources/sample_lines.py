@@ -1,6 +1,6 @@
 """Lines of exposition text → values of GPUs and engines, counted and, where they are wrong, refused with a sentence."""
 
-from collections.abc import Iterator
+from collections import defaultdict
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,8 @@ from core.clock import iso
 
 SERIES_KEPT: Final = 200_000
 """Resolved series remembered; labels that never repeat would otherwise fill the memory."""
+LATEST_MS: Final = 10**14
+"""No time stamp is later (the year 5138)."""
 HOPELESS_LINES: Final = 50
 """A file whose first lines are all unreadable is something else."""
 
@@ -27,7 +29,11 @@ Value = tuple[int, int, int, float]
 
 
 class SampleLines:
-    """Turns the lines of one file into values; counts and sentences go to its report."""
+    """Turns the lines of one file into values; counts and sentences go to its report.
+
+    Attributes:
+        streams: the file goes scrape after scrape: a value older than its entity's latest is refused.
+    """
 
     def __init__(self, registry: Registry, report: FileReport, path: Path, at_ms: int | None) -> None:
         self._registry, self._report, self._path, self._at_ms = registry, report, path, at_ms
@@ -35,9 +41,11 @@ class SampleLines:
         self._names: dict[str, bool] = {}
         self._fallback = path.name.split(".")[0]
         self._unit: str | None = None
+        self._floor: dict[int, int] = defaultdict(int)
+        self.streams = False
 
-    def values(self, lines: list[str], first: int) -> Iterator[tuple[int, list[Value]]]:
-        """Line number and values of each line that has any.
+    def values(self, lines: list[str], first: int) -> list[Value]:
+        """Values of the lines, which are numbered from ``first``.
 
         The lines of a known series whose value and time are plain are nearly all of them: they are taken
         here, everything else by ``_careful``.
@@ -45,52 +53,54 @@ class SampleLines:
         Raises:
             FormatError: this is no such text, or its samples carry no time.
         """
-        known, report = self._series, self._report
+        known, report, floor, streams = self._series, self._report, self._floor, self.streams
+        found: list[Value] = []
         plain = 0
         for number, line in enumerate(lines, first):
             close = line.rfind("}") + 1
             series = known.get(line[:close])
             if series is not None:
-                rest = line[close:].split()
                 try:
-                    figure, stamp = map(float, rest)
+                    figure, stamp = map(float, line[close:].split())
                 except ValueError:
-                    stamp = figure = 0.0
+                    figure = stamp = 0.0
                 ts_ms = round(stamp * 1000) if stamp < MILLISECONDS_FROM else round(stamp)
-                if series.last_ms < ts_ms < 10**14 and series.last_value <= figure < series.blank:
+                entity = series.entity
+                if (
+                    series.last_ms < ts_ms < LATEST_MS
+                    and series.last_value <= figure < series.blank
+                    and (not streams or floor[entity] <= ts_ms)
+                ):
                     series.last_ms = ts_ms
                     if series.counter:
                         series.last_value = figure
+                    if streams:
+                        floor[entity] = ts_ms
                     plain += 1
-                    if series.slots:
-                        entity = series.entity
-                        yield number, [(ts_ms, entity, slot, figure * by) for slot, by in series.slots]
+                    for slot, factor in series.slots:
+                        found.append((ts_ms, entity, slot, figure * factor))
                     continue
-            values = self._careful(line, number)
-            if values:
-                yield number, values
+            found += self._careful(line, number)
         report.read += plain
         report.kept += plain
+        return found
 
     def end(self) -> None:
         """Say in which unit time stamps were."""
         if self._unit is not None:
             self._report.note(f"time stamps were read as {self._unit}")
 
-    def _careful(self, line: str, number: int) -> list[Value] | None:
+    def _careful(self, line: str, number: int) -> list[Value]:
         if not line or line[0] == "#" or line.isspace():
-            return None
+            return []
         report = self._report
         report.read += 1
         try:
             text, figure, stamp = split_line(line)
-            if not self._wanted(text):
-                report.ignored += 1
-                return None
-            series = self._resolve(text)
+            series = self._resolve(text) if self._wanted(text) else None
             if series is None:
                 report.ignored += 1
-                return None
+                return []
             ts_ms = self._instant(stamp, number)
             values = self._take(series, text, ts_ms, value_of(figure), number)
         except LineError as error:
@@ -99,7 +109,7 @@ class SampleLines:
                 raise FormatError(
                     f"{self._path}: this is not Prometheus or OpenMetrics text: none of its first {HOPELESS_LINES} lines is a sample"
                 ) from error
-            return None
+            return []
         report.kept += 1
         return values
 
@@ -137,6 +147,11 @@ class SampleLines:
         if ts_ms <= series.last_ms:
             what = "repeats its time" if ts_ms == series.last_ms else "goes back in time"
             raise LineError(f"{name_of(text)} {what}: {iso(ts_ms)} after {iso(series.last_ms)}")
+        if self.streams:
+            latest = self._floor[series.entity]
+            if ts_ms < latest:
+                raise LineError(f"{name_of(text)} goes back in time: {iso(ts_ms)} after {iso(latest)}")
+            self._floor[series.entity] = ts_ms
         series.last_ms = ts_ms
         if not isfinite(value) or value >= series.blank:
             self._report.unknown(number, name_of(text), f"{value:g}")
