@@ -6,7 +6,7 @@ rest of an interval that a restart or the end of a file had cut) replaces it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
@@ -122,6 +122,9 @@ class Ingest:
     def rollback(self) -> None:
         """Drop what was given since the last ``commit``."""
         self._connection.rollback()
+        self._forget()
+
+    def _forget(self) -> None:
         self._identities.forget()
         self._writer.forget()
         self._clear()
@@ -137,7 +140,9 @@ class Ingest:
         try:
             yield
         except self._connection.errors as error:
-            self.rollback()
+            with suppress(self._connection.errors):  # a lost connection cannot roll back either
+                self._connection.rollback()
+            self._forget()
             raise StoreError(
                 f"database {shown(self._connection.url)} refused to store ({error}): check space, permissions and server"
             ) from error

@@ -236,3 +236,32 @@ def test_a_database_that_refuses_is_a_sentence_and_leaves_ingest_usable(
     ingest.commit()
     assert stored(session) == [gpu_sample(0)]
     assert connection.fetch("SELECT COUNT(*) FROM gpu_sample") == [(1,)]
+
+
+def test_a_writer_locked_out_for_longer_than_the_timeout_says_so(
+    ready_database: str, ingest: Ingest, connection: Connection
+) -> None:
+    connection.execute(
+        "PRAGMA busy_timeout = 50" if connection.dialect == "sqlite" else "SET lock_timeout = '50ms'"
+    )
+    connection.commit()
+    with open_connection(ready_database) as other:
+        other.begin()
+        if other.dialect == "postgresql":
+            other.execute("LOCK TABLE gpu IN EXCLUSIVE MODE")
+        with pytest.raises(StoreError, match="refused to store"):
+            ingest.gpu_samples([gpu_sample(0)])
+        other.rollback()
+    assert ingest.gpu_samples([gpu_sample(0)]) == 1
+    ingest.commit()
+
+
+def test_a_lost_connection_is_a_sentence(ready_database: str, ingest: Ingest, connection: Connection) -> None:
+    if connection.dialect == "sqlite":
+        connection.close()
+    else:
+        ((backend,),) = connection.fetch("SELECT pg_backend_pid()")
+        with open_connection(ready_database) as other:
+            other.fetch("SELECT pg_terminate_backend(?)", (backend,))
+    with pytest.raises(StoreError, match="refused to store"):
+        ingest.gpu_samples([gpu_sample(0)])
