@@ -45,8 +45,8 @@ def billing(price: Price | None, site: Site) -> str:
 def releases(evidence: Evidence, qualifying: Collection[str]) -> Mapping[str, Release]:
     """For each qualifying GPU, whether releasing all of ``qualifying`` ends the billing unit that holds it.
 
-    A unit of several GPUs is taken to be the host: all its known GPUs must qualify, and there must be as many as the
-    user's price says. A catalogue price cannot know the shape of this machine, so there the host alone decides.
+    The user's price row knows the unit. A catalogue price does not know this machine: there the unit is the host,
+    because nobody hands back one GPU of a running instance.
     """
     wanted = set(qualifying)
     by_host: dict[str | None, int] = defaultdict(int)
@@ -70,22 +70,21 @@ def _release(gpu: GpuEvidence, site: Site, qualifying_on_host: int) -> Release:
             cash=False,
             why_not=f"{paid} capacity costs the same used or not: the hours can be used, the bill does not fall",
         )
-    if price.gpus_per_unit <= 1:
+    if price.from_user and price.gpus_per_unit <= 1:
         return Release(cash=True)
     if gpu.identity.host is None:
-        return Release(
-            cash=False, why_not="its host is not known, and the price is for a unit of several GPUs"
-        )
+        return Release(cash=False, why_not="its host is not known, and with it the unit that is billed")
     if qualifying_on_host < gpu.host_gpu_count:
+        settle = "" if price.from_user else "; a price row of your own with gpus_per_unit 1 says otherwise"
         return Release(
             cash=False,
-            why_not=f"it is billed with its host, where {qualifying_on_host} of {gpu.host_gpu_count} GPUs could be released",
+            why_not=f"it is billed with its host, where {qualifying_on_host} of {gpu.host_gpu_count} GPUs could be released{settle}",
         )
     unseen = gpu.host_gpu_count < price.gpus_per_unit
     if unseen and (price.from_user or gpu.host_gpu_count == 1):
         return Release(
             cash=False,
-            why_not=f"such GPUs are sold in units of {price.gpus_per_unit} and {gpu.host_gpu_count} of this one is seen;"
-            " a price row of your own with gpus_per_unit settles it",
+            why_not=f"such GPUs are sold in units of {price.gpus_per_unit} and {gpu.host_gpu_count} of this one is seen"
+            + ("" if price.from_user else "; a price row of your own with gpus_per_unit settles it"),
         )
     return Release(cash=True)

@@ -68,9 +68,10 @@ class Serving:
 
     @property
     def label(self) -> str:
-        """``llama-2-13b on gpu-node-02``."""
-        name = (self.engine.identity.model or self.engine.identity.kind).rstrip("/").rsplit("/", 1)[-1]
-        return f"{name} on {self.engine.identity.host or self.engine.identity.engine}"
+        """``llama-2-13b on gpu-node-02:8000``: model and scrape target, because a host may serve a model twice."""
+        identity = self.engine.identity
+        name = (identity.model or identity.kind).rstrip("/").rsplit("/", 1)[-1]
+        return f"{name} on {identity.engine.removesuffix('/0')}"
 
     @property
     def half_batch(self) -> float | None:

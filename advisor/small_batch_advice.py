@@ -182,7 +182,7 @@ def demand(case: Case, group: Group) -> Finding:
         title=(
             f"Serve {serving.label} with {result.replicas_then} of {result.replicas_now} replicas"
             if fewer
-            else f"Share the GPU of {serving.label}: requests are too few to fill it"
+            else f"Share the GPUs of {serving.label}: requests are too few to fill them"
         ),
         because=(
             f"The batch is {seen.running_p50:g} (median) and no request waits: half of the reachable rate takes"
@@ -194,7 +194,7 @@ def demand(case: Case, group: Group) -> Finding:
         actions=(
             Action("Route the requests to fewer replicas, and watch time between tokens while you do")
             if fewer
-            else Action("Put several small models on this GPU, or this model on a smaller one"),
+            else Action("Put other work beside it, or serve it from fewer or smaller GPUs"),
         ),
         not_claimed="Any effect of a higher batch limit: there is none without requests.",
         effort=Effort.MEDIUM,

@@ -75,8 +75,18 @@ def evaluate(evidence: Evidence, limits: MemoryBoundDecodeLimits) -> Iterator[Ve
     for serving in servings(evidence):
         served.update(serving.engine.gpu_uuids)
         yield from _engine(evidence, serving, limits)
-    for gpu in evidence.gpus:
-        if gpu.gpu_uuid not in served:
+    at_work = [
+        gpu
+        for gpu in evidence.gpus
+        if gpu.gpu_uuid not in served and digest(evidence, gpu).active_h >= limits.min_bound_s / 3600
+    ]
+    blind = [gpu for gpu in at_work if not gpu_signs.has_counters(gpu)]
+    if blind:
+        why = f"{len(blind)} GPUs worked without engine metrics and without profiling counters: what kind of work ran is not known."
+        missing = ("engine metrics", "dram_active_ratio", "sm_active_ratio")
+        yield NotEvaluated(RULE_ID, Subject("fleet", "fleet", "the fleet"), missing, why)
+    for gpu in at_work:
+        if gpu_signs.has_counters(gpu):
             yield from _gpu(evidence, gpu, limits)
 
 
@@ -186,15 +196,6 @@ def _by_gpus(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimi
 
 def _gpu(evidence: Evidence, gpu: GpuEvidence, limits: MemoryBoundDecodeLimits) -> Iterator[Verdict]:
     """A GPU without a known engine: only its profiling counters can say it, and not that it decodes."""
-    needed_h = limits.min_bound_s / 3600
-    if digest(evidence, gpu).active_h < needed_h:
-        return
-    if not gpu_signs.has_counters(gpu):
-        why = "No engine metrics and no GPU profiling counters: what kind of work ran is not known."
-        yield NotEvaluated(
-            RULE_ID, gpu_subject(gpu), ("engine metrics", "dram_active_ratio", "sm_active_ratio"), why
-        )
-        return
     if digest(evidence, gpu).coverage < limits.min_coverage_ratio:
         why = f"Samples cover {digest(evidence, gpu).coverage:.0%} of the time."
         yield NotEvaluated(RULE_ID, gpu_subject(gpu), ("samples",), why)

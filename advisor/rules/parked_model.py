@@ -130,10 +130,12 @@ def _parking(
     parked_h = sum(hour.seconds[Activity.PARKED] for hour in hours) / 3600
     covered_h = digest(evidence, gpu).covered_h
     share = parked_h / covered_h if covered_h > 0 else 0.0
-    last_week = evidence.window.to_ms - WEEK_DAYS * DAY_MS
-    days = len(
-        {hour.hour_ms // DAY_MS for hour in hours if hour.hour_ms >= last_week and _is_whole(hour, limits)}
+    ages = (
+        (evidence.window.to_ms - hour.hour_ms - HOUR_MS) // DAY_MS
+        for hour in hours
+        if _is_whole(hour, limits)
     )
+    days = len({age for age in ages if age < WEEK_DAYS})
     throughout = share >= limits.min_parked_ratio and covered_h >= limits.min_data_h
     return Parking(hours, parked_h, share, days, throughout)
 

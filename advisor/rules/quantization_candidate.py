@@ -109,16 +109,16 @@ def _refusal(serving: Serving, limits: QuantizationCandidateLimits) -> tuple[tup
         return (
             "model architecture",
         ), f"The catalogue does not know {engine.identity.model!r}, so neither its weights nor its work."
-    if serving.precision is None:
-        return (
-            "weight precision",
-        ), "Neither flags, nor the model's name, nor memory tell how wide the weights are now."
     if serving.gpu_spec is None or serving.gpu_spec.compute_capability is None:
         return ("GPU model in the catalogue",), "What the GPU runs in hardware is not known."
     if engine.busy_s < limits.min_busy_s:
         return (
             "busy time",
         ), f"Busy for {duration(engine.busy_s / 3600)}; {duration(limits.min_busy_s / 3600)} are needed."
+    if serving.precision is None:
+        return (
+            "weight precision",
+        ), "Neither flags, nor the model's name, nor memory tell how wide the weights are now."
     if engine_coverage(engine) < limits.min_coverage_ratio:
         return ("samples",), f"Samples cover {engine_coverage(engine):.0%} of the time."
     if "a GPU of its own" in serving.missing:

@@ -167,3 +167,34 @@ def test_the_window_scales_the_month() -> None:
     (finding,) = found(advise(twice), RULE)
     assert finding.saving.capacity_gpu_h_month is not None
     assert finding.saving.capacity_gpu_h_month.p50 == pytest.approx(365)
+
+
+@pytest.mark.parametrize(
+    ("empty", "host_gpus", "unit", "from_user", "cash"),
+    [
+        (1, 8, 1, True, True),
+        (1, 8, 1, False, False),
+        (8, 8, 1, False, True),
+        (8, 8, 8, True, True),
+        (7, 8, 8, True, False),
+        (1, 1, 1, False, True),
+        (1, 1, 8, False, False),
+        (4, 4, 8, True, False),
+        (4, 4, 8, False, True),
+    ],
+)
+def test_the_billing_unit_is_the_users_word_or_else_the_host(
+    empty: int, host_gpus: int, unit: int, from_user: bool, cash: bool
+) -> None:
+    price = replace(PRICE, gpus_per_unit=unit, from_user=from_user)
+    cards = [
+        replace(
+            gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY if i < empty else Activity.BUSY), uuid=f"GPU-{i}"),
+            price=price,
+            host_gpu_count=host_gpus,
+        )
+        for i in range(host_gpus)
+    ]
+    findings = found(advise(evidence(cards)), RULE)
+    assert len(findings) == empty
+    assert all((finding.saving.cash_usd_month is not None) is cash for finding in findings)

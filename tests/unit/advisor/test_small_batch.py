@@ -64,7 +64,7 @@ def test_a_queue_in_front_of_a_low_limit_is_configuration() -> None:
     target = finding.evidence["target_batch"]
     assert 8 < target < 400
     assert f"--max-num-seqs {target}" in (finding.actions[0].command or "")
-    assert finding.title == f"Raise --max-num-seqs of Llama-3.1-8B-Instruct on node-1 from 8 to {target}"
+    assert finding.title == f"Raise --max-num-seqs of Llama-3.1-8B-Instruct on node-1:8000 from 8 to {target}"
 
 
 def test_half_batch_and_gain_follow_the_formula() -> None:
