@@ -30,8 +30,6 @@ class Source:
     url: str
 
 
-RULES_TEXT: Final = Source("gpuwise advisor rules, section 4", "docs/rules/index.md")
-
 Verdict = Finding | NotEvaluated
 Evaluate = Callable[[Evidence, Any], Iterator[Verdict]]
 

@@ -26,7 +26,7 @@ from advisor.confidence import duration, graded, widened
 from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import CASH_BILLING, Release, billing, gpu_subject, label, month_h, releases
-from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
@@ -221,7 +221,6 @@ RULE: Final = Rule(
     effort=Effort.LOW,
     risk=Risk.LOW,
     sources=(
-        RULES_TEXT,
         Source(
             "AWS Compute Optimizer: metric requirements",
             "https://docs.aws.amazon.com/compute-optimizer/latest/ug/requirements.html",

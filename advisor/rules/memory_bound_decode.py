@@ -29,7 +29,7 @@ from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
 from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
-from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict
 from advisor.serving import Serving, hour_shares, servings
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving, Subject
@@ -337,7 +337,6 @@ RULE: Final = Rule(
     effort=Effort.LOW,
     risk=Risk.LOW,
     sources=(
-        RULES_TEXT,
         Source("Recasens et al., Mind the Memory Gap", "https://arxiv.org/abs/2503.08311"),
         Source(
             "NVIDIA DCGM: profiling metrics",

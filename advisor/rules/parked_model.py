@@ -27,7 +27,7 @@ from advisor.confidence import duration, graded, widened
 from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
-from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict
 from core.activity import HELD_MEMORY_BYTES, Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
@@ -317,9 +317,8 @@ RULE: Final = Rule(
     effort=Effort.LOW,
     risk=Risk.MEDIUM,
     sources=(
-        RULES_TEXT,
         Source("Vadari, The Model Parking Tax", "https://arxiv.org/abs/2605.23918"),
-        Source("NVIDIA, GPU cluster efficiency (2025-11)", "https://developer.nvidia.com/blog/"),
+        Source("Lei et al., Execution-Idle", "https://arxiv.org/abs/2604.04745"),
     ),
     evaluate=evaluate,
 )

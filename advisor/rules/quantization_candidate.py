@@ -32,7 +32,7 @@ from advisor.estimators import decode_step, quantization
 from advisor.estimators.quantization import INT4, INT4_BATCH, Scheme
 from advisor.estimators.replicas import dropped
 from advisor.facts import as_facts, rounded, window_facts
-from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict
 from advisor.replica_group import Fall, Outcome, replica_key, without_saving
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
@@ -340,7 +340,6 @@ RULE: Final = Rule(
     effort=Effort.MEDIUM,
     risk=Risk.MEDIUM,
     sources=(
-        RULES_TEXT,
         Source("Kurtic et al., Give Me BF16 or Give Me Death?", "https://arxiv.org/abs/2411.02355"),
         Source(
             "vLLM: quantization, supported hardware",

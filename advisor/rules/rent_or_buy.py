@@ -30,7 +30,7 @@ from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.facts import price_facts, window_facts
 from advisor.fleet import CASH_BILLING, billing
-from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict
 from catalog import gpu_specs
 from core import breakeven
 from core.activity import Activity
@@ -372,6 +372,6 @@ RULE: Final = Rule(
     limits=RentOrBuyLimits(),
     effort=Effort.HIGH,
     risk=Risk.HIGH,
-    sources=(RULES_TEXT, Source("gpuwise cost model, section 2", "docs/cost-model.md")),
+    sources=(Source("Break-even formulas with their worked example", "core/breakeven.py"),),
     evaluate=evaluate,
 )

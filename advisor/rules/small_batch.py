@@ -27,7 +27,7 @@ from advisor import small_batch_advice as advice
 from advisor.batch import Cause, Diagnosis, Pressure, diagnose, pressure
 from advisor.confidence import duration
 from advisor.engine_time import engine_coverage, engine_subject
-from advisor.model import RULES_TEXT, Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict
 from advisor.replica_group import replica_key
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
@@ -179,7 +179,6 @@ RULE: Final = Rule(
     effort=Effort.LOW,
     risk=Risk.MEDIUM,
     sources=(
-        RULES_TEXT,
         Source("Recasens et al., Mind the Memory Gap", "https://arxiv.org/abs/2503.08311"),
         Source(
             "vLLM: optimization and tuning", "https://docs.vllm.ai/en/latest/configuration/optimization.html"
