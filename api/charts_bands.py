@@ -46,11 +46,15 @@ def seconds_by_activity(columns: Sequence[Column]) -> dict[Activity, float]:
     return {activity: seconds for activity, seconds in total.items() if seconds > 0}
 
 
-def say(columns: Sequence[Column]) -> str:
-    """The band as words: ``parked 7 h, memory-bound 12 h``."""
+def say(columns: Sequence[Column], window: Window | None = None) -> str:
+    """The band as words: ``parked 7 h, memory-bound 12 h``; with a window also what no column stands for."""
     parts = [f"{activity_name(a)} {formats.duration(s)}" for a, s in seconds_by_activity(columns).items()]
     due = sum(c.due_s if c.due_s is not None else c.covered_s for c in columns)
     missing = due - sum(c.covered_s for c in columns)
+    if window is not None:
+        blank_ms = (window.to_ms - window.from_ms) - sum(c.to_ms - c.from_ms for c in columns)
+        missing += max(blank_ms, 0) / 1000
+        due += max(blank_ms, 0) / 1000
     if due > 0 and missing > 0.01 * due:
         parts.append(f"no samples for {formats.duration(missing)}")
     return ", ".join(parts) or "no samples"
@@ -83,7 +87,7 @@ def activity_band(columns: Sequence[Column], *, window: Window, label: str, heig
                 f' y="{px(max(y, 0.0))}" height="{px(tall)}"/>'
             )
         parts.append(f"<g>{title}{''.join(rects)}</g>")
-    return frame("".join(parts), label=f"{label}: {say(columns)}", height=height, kind="band")
+    return frame("".join(parts), label=f"{label}: {say(columns, window)}", height=height, kind="band")
 
 
 def _merged(columns: Sequence[Column]) -> list[Column]:

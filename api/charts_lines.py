@@ -83,7 +83,7 @@ def line_chart(
                 f'<path class="line {line.key}" d="{"".join(steps)}" vector-effect="non-scaling-stroke"/>'
             )
     parts.append(
-        f'<svg width="100%" height="{px(plot)}" viewBox="0 0 1000 {px(plot)}" preserveAspectRatio="none"'
+        f'<svg aria-hidden="true" width="100%" height="{px(plot)}" viewBox="0 0 1000 {px(plot)}" preserveAspectRatio="none"'
         f' overflow="visible">{"".join(paths)}</svg>'
     )
     if threshold is not None:

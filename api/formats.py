@@ -107,14 +107,16 @@ def change(now: Number | None, before: Number | None) -> str:
         return UNKNOWN
     grown: float = float(now) / float(before) - 1
     sign = "+" if grown >= 0 else "−"
-    return f"{sign}{figure(abs(grown) * 100, 1 if abs(grown) < 0.1 else 0)}{NBSP}%"
+    size = figure(abs(grown) * 100, 1 if abs(grown) < 0.1 else 0)
+    return f"{sign}{size}{NBSP}%"
 
 
 def watts(value: Number | None) -> str:
     """Power in watts, kilowatts from 10 kW."""
     if value is None:
         return UNKNOWN
-    return f"{figure(value / 1000, 1)}{NBSP}kW" if abs(value) >= 10_000 else f"{figure(value)}{NBSP}W"
+    size = float(value)
+    return f"{figure(size / 1000, 1)}{NBSP}kW" if abs(size) >= 10_000 else f"{figure(size)}{NBSP}W"
 
 
 def kwh(value: Number | None) -> str:

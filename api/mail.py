@@ -99,16 +99,21 @@ def deliver(message: EmailMessage, settings: Settings) -> dict[str, str]:
             f"mail server {where} has no certificate this machine trusts ({error.reason}): correct smtp_host or its certificate"
         ) from error
     except TimeoutError as error:
-        raise MailError(
-            f"mail server {where} did not answer within {TIMEOUT_S:.0f} s: correct smtp_host and smtp_port"
-        ) from error
+        raise MailError(_silent(where)) from error
     except smtplib.SMTPException as error:
+        # smtplib reports a timeout after the connection as a lost one.
+        if isinstance(error.__context__, TimeoutError):
+            raise MailError(_silent(where)) from error
         raise MailError(f"mail server {where} did not take the mail ({error}): see its log") from error
     except OSError as error:
         raise MailError(
             f"mail server {where} cannot be reached ({error.strerror or error}): correct smtp_host and smtp_port"
         ) from error
     return {who: _said(why[1]) for who, why in refused.items()}
+
+
+def _silent(where: str) -> str:
+    return f"mail server {where} did not answer within {TIMEOUT_S:g} s: correct smtp_host and smtp_port"
 
 
 def _connect(host: str, port: int) -> smtplib.SMTP:

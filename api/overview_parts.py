@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from markupsafe import Markup
 
@@ -24,6 +25,17 @@ class Tile:
     figure: str
     note: str
     idle: bool = False
+
+
+SHARES: Final = (
+    (0.23, 0.27, "A quarter"),
+    (0.31, 0.36, "A third"),
+    (0.46, 0.485, "Nearly half"),
+    (0.485, 0.515, "Half"),
+    (0.64, 0.69, "Two thirds"),
+    (0.73, 0.77, "Three quarters"),
+)
+"""Shares that people name; every other one is a percentage."""
 
 
 def headline(view: Overview) -> tuple[str, str]:
@@ -55,9 +67,7 @@ def share_words(ratio: float | None) -> str:
     """A share as people say it: ``A third``, ``Nearly half``, ``12 %``."""
     if ratio is None:
         return ""
-    said = ((0.23, 0.27, "A quarter"), (0.31, 0.36, "A third"), (0.44, 0.485, "Nearly half"))
-    said += ((0.485, 0.515, "Half"), (0.64, 0.69, "Two thirds"), (0.73, 0.77, "Three quarters"))
-    return next((words for low, high, words in said if low <= ratio < high), formats.percent(ratio))
+    return next((words for low, high, words in SHARES if low <= ratio < high), formats.percent(ratio))
 
 
 def tiles(view: Overview) -> tuple[Tile, ...]:

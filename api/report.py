@@ -20,6 +20,7 @@ from api.resources.scope import Scope
 from api.templating import environment
 from api.words import ACTIVITY, activity_class
 from core.activity import Activity
+from core.clock import from_ms
 from core.evidence import Window
 from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS
@@ -152,7 +153,7 @@ def _period(window: Window) -> str:
 
 
 def _iso_day(ts_ms: int) -> str:
-    return f"{formats.from_ms(ts_ms):%Y-%m-%d}"
+    return f"{from_ms(ts_ms):%Y-%m-%d}"
 
 
 def subject(view: Overview) -> str:

@@ -25,7 +25,7 @@ from api.words import GRADE, STATUS, Word
 from core.clock import from_ms
 from core.evidence import Window
 from core.finding import Finding, NotEvaluated, Status, Totals
-from core.units import DAY_MS
+from core.units import DAY_MS, MINUTE_MS
 from store.queries import fleet, recommendations
 from store.queries.recommendations import Recommendation
 
@@ -158,24 +158,29 @@ def allowed(status: Status) -> tuple[str, ...]:
     return tuple(step.value for step, statuses in APPLIES.items() if status in statuses)
 
 
+def chart_of(finding: Finding) -> Markup | None:
+    """The finding's chart with its threshold; None when it has none."""
+    points = chart_points(finding)
+    if not points:
+        return None
+    unit = str(finding.chart.get("unit", ""))
+    gaps = sorted(b[0] - a[0] for a, b in pairwise(points))
+    limit = threshold(finding)
+    said = "" if limit is None else f"threshold {formats.short(limit)} {unit}"
+    return line_chart(
+        [Line("busy", unit, tuple(points))],
+        window=Window(points[0][0], max(points[-1][0], points[0][0] + MINUTE_MS)),
+        step_ms=gaps[len(gaps) // 2] if gaps else None,
+        label=f"{unit} over time; {said or 'no threshold'}",
+        threshold=limit,
+        threshold_text=said,
+        height=190,
+    )
+
+
 def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
     """One recommendation."""
     finding = rec.finding
-    points = chart_points(finding)
-    chart = None
-    unit = str(finding.chart.get("unit", ""))
-    if points:
-        gaps = sorted(b[0] - a[0] for a, b in pairwise(points))
-        limit = threshold(finding)
-        chart = line_chart(
-            [Line("busy", unit, tuple(points))],
-            window=Window(points[0][0], max(points[-1][0], points[0][0] + 60_000)),
-            step_ms=gaps[len(gaps) // 2] if gaps else None,
-            label=f"{unit} over time; threshold {formats.short(limit)}",
-            threshold=limit,
-            threshold_text="" if limit is None else f"threshold {formats.short(limit)} {unit}",
-            height=190,
-        )
     subject = finding.subject
     return DetailPage(
         frame=build_frame(scope, active="recommendations", title=finding.title),
@@ -183,9 +188,9 @@ def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
         finding=finding,
         row=row_of(str(rec.id), finding, rec.status),
         sums=tuple(sums(finding.saving, finding.no_figure)),
-        chart=chart,
-        chart_title=unit,
-        chart_rows=tuple(reversed(points[-48:])),
+        chart=chart_of(finding),
+        chart_title=str(finding.chart.get("unit", "")),
+        chart_rows=tuple(reversed(chart_points(finding)[-48:])),
         evidence=facts_of(finding.evidence),
         grade_word=GRADE[finding.grade],
         status_word=STATUS[rec.status],

@@ -30,7 +30,7 @@ from store.queries.recommendations import Recommendation
 
 NOW_MS = 1_763_596_800_000 + 12_000  # 2025-11-20 00:00:12 UTC
 WINDOW = Window(NOW_MS - 12_000 - 30 * DAY_MS, NOW_MS - 12_000)
-HOSTILE = "<script>alert(1)</script>\"'&‮"
+HOSTILE = "<script>alert(1)</script>\"'&\u202e"
 """What a host or a model may call itself."""
 
 DAY_COST: Mapping[Activity, int] = {

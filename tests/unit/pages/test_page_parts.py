@@ -1,0 +1,197 @@
+"""Page logic without a page: series, evidence in words, grouping, the sentence, the week."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from api.overview_parts import days_title, headline, share_words, tiles
+from api.pages.facts import facts_of, split, text_of
+from api.pages.gpu_series import MOST, from_hours, from_samples, step_for
+from api.rec_row import rows_of, sums
+from api.report import compared, report_window, subject
+from core.activity import Activity
+from core.evidence import Window
+from core.finding import Range, Saving, Status, Subject
+from core.units import DAY_MS, HOUR_MS
+from tests.contract import page_fixtures as good
+
+HOUR = Window(good.WINDOW.to_ms - HOUR_MS, good.WINDOW.to_ms)
+
+
+def test_a_window_never_has_more_points_than_a_chart_can_show() -> None:
+    for hours in (0.1, 1, 6, 24, 26):
+        window = Window(0, int(hours * HOUR_MS))
+        assert (window.to_ms - window.from_ms) / step_for(window) <= MOST
+
+
+def test_folded_samples_keep_mean_highest_and_seconds() -> None:
+    samples = [
+        good.sample(i, Activity.BUSY, power_w=100.0 + i % 2 * 50, power_max_w=100.0 + i) for i in range(6)
+    ]
+    series = from_samples(samples, Window(good.WINDOW.to_ms - HOUR_MS, good.WINDOW.to_ms + 11 * HOUR_MS))
+    assert series.step_ms == 60_000
+    (point,) = series.points
+    assert point.power_w == pytest.approx(125.0)
+    assert point.power_max_w == 105.0
+    assert point.seconds == {Activity.BUSY: 60.0}
+
+
+def test_a_pause_becomes_an_unknown_point() -> None:
+    samples = [good.sample(i, Activity.BUSY, power_w=100.0) for i in (0, 1, 5)]
+    points = from_samples(samples, HOUR).with_gaps()
+    assert [point.power_w for point in points] == [100.0, 100.0, None, 100.0]
+
+
+def test_an_unknown_value_stays_unknown_when_folded() -> None:
+    series = from_samples([good.sample(0, Activity.UNKNOWN)], HOUR)
+    assert series.points[0].power_w is None
+    assert series.points[0].busy_ratio is None
+
+
+def test_a_sample_longer_than_the_step_stays_where_it_is() -> None:
+    long = [
+        replace(
+            good.sample(0, Activity.PARKED, power_w=90.0),
+            ts_ms=HOUR.from_ms + i * 300_000,
+            span_ms=300_000,
+            covered_ms=300_000,
+        )
+        for i in range(3)
+    ]
+    short = [replace(good.sample(0, Activity.PARKED, power_w=90.0), ts_ms=HOUR.from_ms + 900_000)]
+    series = from_samples([*long, *short], HOUR)
+    assert [p.ts_ms - HOUR.from_ms for p in series.points] == [0, 300_000, 600_000, 900_000]
+    assert None not in [p.power_w for p in series.with_gaps()]
+
+
+def test_no_samples_make_no_points() -> None:
+    assert from_samples([], HOUR).points == ()
+    assert from_hours([], HOUR).points == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("kv_used_p95_ratio", 0.09, ("kv used p95", "9 %")),
+        ("itl_s_now", 0.0153, ("itl now", "15.3 ms")),
+        ("usd_per_million_tokens_now", 1.414, ("usd per million tokens now", "$1.41 / 1M tokens")),
+        ("power_w", 412.0, ("power", "412 W")),
+        ("idle_h", 1.5, ("idle", "1.5 h")),
+        ("batch_limit", 256, ("batch limit", "256")),
+        ("step_basis", "fit", ("step basis", "fit")),
+        ("reachable", None, ("reachable", "–")),
+        ("fits", True, ("fits", "yes")),
+    ],
+)
+def test_evidence_reads_in_words_with_its_unit(name: str, value: object, said: tuple[str, str]) -> None:
+    assert (split(name)[0], text_of(name, value).replace("\xa0", " ")) == said
+
+
+def test_the_window_of_evidence_becomes_one_fact() -> None:
+    facts = dict(facts_of(good.finding().evidence))
+    assert facts["window"] == "21 Oct – 19 Nov 2025"
+    assert "window from" not in facts
+
+
+def test_a_saving_without_a_claim_says_why() -> None:
+    assert sums(Saving(), "needs engine metrics") == [("no figure", "needs engine metrics")]
+    both = sums(Saving(cash_usd_month=Range(1, 2, 3), capacity_gpu_h_month=Range(10, 20, 30)), None)
+    assert [note.split(" ")[0] for _, note in both] == ["cash", "capacity"], "two ledgers, never one sum"
+
+
+def empty_gpu(i: int, host: str, usd: float = 700.0) -> tuple[object, str]:
+    rec = good.recommendation(
+        i,
+        rule_id="empty-gpu",
+        cause="empty",
+        subject=Subject("gpu", f"GPU-{i}"),
+        gpu_uuids=(f"GPU-{i}",),
+        saving=Saving(cash_usd_month=Range(usd - 50, usd, usd + 50)),
+    )
+    return rec, host
+
+
+def test_findings_that_say_the_same_of_neighbours_share_a_row() -> None:
+    given = [empty_gpu(1, "a"), empty_gpu(2, "a", 800.0), empty_gpu(3, "b"), empty_gpu(4, "a")]
+    rows = rows_of([rec for rec, _ in given], {f"GPU-{i + 1}": host for i, (_, host) in enumerate(given)})  # type: ignore[misc]
+    assert [row.id for row in rows] == ["2", "3"], "best first, one row a host"
+    assert [other.href for other in rows[0].alike] == ["/recommendations/1", "/recommendations/4"]
+
+
+def test_findings_on_unknown_hosts_or_of_engines_stay_apart() -> None:
+    recs = [empty_gpu(1, "a")[0], empty_gpu(2, "a")[0]]
+    assert len(rows_of(recs, {})) == 2  # type: ignore[arg-type]
+    assert len(rows_of([good.recommendation(1), good.recommendation(2)], {"GPU-0": "a"})) == 2
+
+
+def test_different_statuses_are_never_joined() -> None:
+    first, second = empty_gpu(1, "a")[0], empty_gpu(2, "a")[0]
+    claimed = replace(second, status=Status.CLAIMED)  # type: ignore[type-var]
+    rows = rows_of([first, claimed], {"GPU-1": "a", "GPU-2": "a"}, with_status=True)  # type: ignore[list-item]
+    assert len(rows) == 2
+
+
+def test_the_headline_is_a_sentence_with_both_sums() -> None:
+    first, second = headline(good.overview())
+    assert first == "You spent $84,310 on GPUs in the last 30\xa0days."
+    assert second == "$31,870 of it bought hours in which nothing ran."
+
+
+def test_old_data_name_their_last_day() -> None:
+    first, _ = headline(good.overview(now_ms=good.NOW_MS + 40 * DAY_MS))
+    assert first.endswith("to 19 Nov 2025.")
+
+
+def test_unpriced_hours_are_told_in_hours_not_in_dollars() -> None:
+    first, second = headline(good.overview(money=good.empty_overview().money))
+    assert "GPU-h" in first
+    assert "$" not in first + second
+
+
+def test_tiles_keep_the_kinds_of_saving_apart() -> None:
+    names = [tile.name for tile in tiles(good.overview())]
+    assert names == ["Spend", "Idle", "Could save, cash", "Could free", "Energy"]
+    unknown = {tile.name: tile.figure for tile in tiles(good.empty_overview())}
+    assert set(unknown.values()) == {"–"}
+
+
+def test_a_share_is_said_as_people_say_it() -> None:
+    assert share_words(1 / 3) == "A third"
+    assert share_words(0.5) == "Half"
+    assert share_words(0.38) == "38\xa0%"
+
+
+def test_a_fleet_that_works_is_told_so() -> None:
+    money = replace(good.overview().money, idle_usd=Decimal(0))
+    assert days_title(good.overview(money=money)) == "Nearly every dollar bought work"
+
+
+def test_the_week_is_seven_full_days_before_the_newest_one() -> None:
+    window, note = report_window(Window(good.WINDOW.from_ms, good.WINDOW.to_ms + 5 * HOUR_MS))
+    assert window == Window(good.WINDOW.to_ms - 7 * DAY_MS, good.WINDOW.to_ms)
+    assert note == ""
+
+
+def test_fewer_days_are_said_to_be_fewer() -> None:
+    window, note = report_window(Window(good.WINDOW.to_ms - 3 * DAY_MS, good.WINDOW.to_ms + HOUR_MS))
+    assert window.to_ms - window.from_ms == 3 * DAY_MS
+    assert "3.0 days" in note
+
+
+def test_half_an_hour_is_reported_as_half_an_hour() -> None:
+    data = Window(good.WINDOW.to_ms + HOUR_MS, good.WINDOW.to_ms + HOUR_MS + 1_800_000)
+    window, note = report_window(data)
+    assert window == data
+    assert "30\xa0min" in note
+
+
+def test_the_subject_has_the_number_and_says_when_it_is_simulated() -> None:
+    assert subject(good.overview()).startswith("gpuwise: $84,310 spent, $31,870 of it idle, ")
+    assert subject(good.overview(simulated=True)).startswith("[simulated] ")
+    assert "no samples" in subject(good.empty_overview())
+
+
+def test_a_week_is_only_compared_with_a_full_one() -> None:
+    assert "+4.1\xa0% on the 7 days before ($81,000)" in compared(good.overview())
+    assert compared(good.overview(previous=None)) == ""
