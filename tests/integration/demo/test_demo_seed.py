@@ -24,7 +24,7 @@ from store.engine import dispose_engine, make_engine
 from store.ingest import Ingest
 from store.queries import fleet, hours, meta, samples
 from store.rollup import roll_up
-from store.schema import ensure_ready
+from store.schema import backup
 
 NOW_MS = 1_794_998_723_456
 """Wednesday 18 November 2026, 10:45:23 UTC."""
@@ -41,6 +41,14 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}"
     seed(settings_of(url), NOW_MS, days=1, workers=0)
     return make_engine(url)
+
+
+@pytest.fixture
+def copied(seeded: Engine, tmp_path: Path) -> str:
+    """Address of a copy of that database, to go on with."""
+    path = tmp_path / "demo.db"
+    backup(str(seeded.url), path)
+    return f"sqlite:///{path}"
 
 
 def test_two_seeds_with_the_same_now_give_equal_hours_on_either_database(
@@ -105,15 +113,13 @@ def test_energy_of_an_engine_is_that_of_its_four_gpus(seeded: Engine) -> None:
     assert joules == pytest.approx(sum(hour.energy_j or 0.0 for hour in of_gpus), rel=0.01)
 
 
-def test_a_second_seed_fills_what_is_missing_and_leaves_the_rest(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'demo.db'}"
-    seed(settings_of(url), NOW_MS, days=1, workers=0)
-    engine = make_engine(url)
+def test_a_second_seed_fills_what_is_missing_and_leaves_the_rest(copied: str) -> None:
+    engine = make_engine(copied)
     with Session(engine) as session:
         before = {(hour.gpu_uuid, hour.hour_ms): hour for hour in hours.gpu_hours(session, ALL)}
 
-    later = seed(settings_of(url), NOW_MS + 5 * HOUR_MS, days=1, workers=0)
-    again = seed(settings_of(url), NOW_MS + 5 * HOUR_MS, days=1, workers=0)
+    later = seed(settings_of(copied), NOW_MS + 5 * HOUR_MS, days=1, workers=0)
+    again = seed(settings_of(copied), NOW_MS + 5 * HOUR_MS, days=1, workers=0)
 
     with Session(engine) as session:
         after = {(hour.gpu_uuid, hour.hour_ms): hour for hour in hours.gpu_hours(session, ALL)}
@@ -164,17 +170,15 @@ def test_real_telemetry_is_never_seeded_over(ready_database: str) -> None:
         assert [gpu.identity.gpu_uuid for gpu in fleet.gpus(session)] == ["GPU-real"]
 
 
-def test_the_live_feed_goes_on_where_history_ends_without_gap_or_overlap(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'demo.db'}"
-    seed(settings_of(url), NOW_MS, days=1, workers=0)
+def test_the_live_feed_goes_on_where_history_ends_without_gap_or_overlap(copied: str) -> None:
     end_ms = NOW_MS // MINUTE_MS * MINUTE_MS
-    with open_connection(url) as connection:
+    with open_connection(copied) as connection:
         first = Feed(connection, NOW_MS)
         assert first.advance(NOW_MS + 60_000) > 32
         assert first.advance(NOW_MS + 61_000) == 0
 
-    roll_up(make_engine(url), now_ms=NOW_MS + 60_000)
-    with Session(make_engine(url)) as session:
+    roll_up(make_engine(copied), now_ms=NOW_MS + 60_000)
+    with Session(make_engine(copied)) as session:
         uuid = gpu_uuid("train-01", 2)
         live = samples.gpu_samples(session, uuid, Window(end_ms, NOW_MS + 60_000))
         (hour,) = hours.gpu_hours(session, Window(end_ms // HOUR_MS * HOUR_MS, ALL.to_ms), [uuid])
@@ -216,10 +220,3 @@ def test_the_demo_never_uses_the_database_of_real_telemetry(
 
     assert found.database_url == f"sqlite:///{tmp_path / 'gpuwise' / 'demo.db'}"
     assert found.simulated
-
-
-def test_an_empty_ready_database_may_become_a_demo(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'new.db'}"
-    ensure_ready(url)
-
-    assert seed(settings_of(url), NOW_MS, days=1, workers=0).samples > 0
