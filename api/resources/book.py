@@ -1,15 +1,26 @@
-"""The fleet's hours over one window, read once: what usage, energy, costs, funnel and overview all fold."""
+"""The fleet's hours over one window, read once: what usage, energy, costs, funnel and overview all fold.
+
+The database adds hours up to the coarsest stretch that the question allows (``step_for``), cut where prices change,
+so that a month of a fleet is a few hundred rows.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from api.resources.by import By
 from api.resources.pricing import PriceLookup, price_lookup, spec_of
 from api.resources.scope import Scope
 from core.evidence import Price, Window
-from core.hours import GpuHour
-from core.units import HOUR_MS
-from store.queries import fleet, hours
+from core.units import DAY_MS, HOUR_MS
+from store.queries import fleet
 from store.queries.fleet import FleetGpu
+from store.queries.hour_sums import GpuSum, Stretches, gpu_sums
+
+WHOLE: Final = frozenset({By.GPU, By.HOST, By.MODEL, By.OWNER})
+"""Keys that do not change over time: one stretch for the whole window."""
+BY_THE_HOUR: Final = frozenset({By.HOUR, By.ENGINE})
+"""Engines share a GPU by who was seen in an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +28,19 @@ class Book:
     """Hours of every GPU in a window, with who they are, when they were known and what they cost.
 
     Attributes:
-        window: as asked.
+        window: as asked. stretches: how its time is cut.
         gpus: every GPU that was known in the window, by UUID.
         gpu_keys: their rows in the GPU catalogue; None where the name resolves to none.
         spans: when each was known: from its first to its last sample, clipped to the window.
-        hours: rows that have samples, by GPU and time.
+        sums: their hours added up by stretch.
     """
 
     window: Window
+    stretches: Stretches
     gpus: Mapping[str, FleetGpu]
     gpu_keys: Mapping[str, str | None]
     spans: Mapping[str, Window]
-    hours: tuple[GpuHour, ...]
+    sums: tuple[GpuSum, ...]
     prices: PriceLookup
 
     def price(self, gpu_uuid: str, at_ms: int) -> Price | None:
@@ -36,22 +48,38 @@ class Book:
         gpu = self.gpus.get(gpu_uuid)
         return None if gpu is None else self.prices(gpu.identity, self.gpu_keys[gpu_uuid], at_ms)
 
-    def known_s(self, gpu_uuid: str, hour_ms: int) -> float:
-        """Seconds of that hour in which the GPU was known."""
-        span = self.spans[gpu_uuid]
-        return max(0, min(hour_ms + HOUR_MS, span.to_ms) - max(hour_ms, span.from_ms)) / 1000
+    def grid(self) -> Iterator[tuple[str, int, float, GpuSum | None]]:
+        """Every GPU and stretch in which it was known: UUID, start, seconds known, and its hours there.
 
-    def grid(self) -> Iterator[tuple[str, int, GpuHour | None]]:
-        """Every GPU and hour in which the GPU was known; the hour is None where no sample vouches (a gap)."""
-        by_key = {(hour.gpu_uuid, hour.hour_ms): hour for hour in self.hours}
+        Hours are None where no sample vouches for any of the stretch (a gap). The start is the stretch's own or the
+        GPU's first sight, and never before the hour that holds it, so that a price is that of the hour.
+        """
+        by_key = {(row.gpu_uuid, row.from_ms): row for row in self.sums}
         for gpu_uuid, span in self.spans.items():
-            for hour_ms in range(span.from_ms - span.from_ms % HOUR_MS, span.to_ms, HOUR_MS):
-                yield gpu_uuid, hour_ms, by_key.get((gpu_uuid, hour_ms))
+            for part in self.stretches.split(span):
+                row = by_key.pop((gpu_uuid, self.stretches.start_of(part.from_ms)), None)
+                yield gpu_uuid, part.from_ms - part.from_ms % HOUR_MS, (part.to_ms - part.from_ms) / 1000, row
+        for (gpu_uuid, _), row in by_key.items():
+            yield gpu_uuid, max(row.from_ms, self.window.from_ms), row.covered_s, row
 
 
-def read_book(scope: Scope) -> Book:
-    """Read fleet, hours and prices of the scope's window; three queries, whatever the raw history."""
-    rows = hours.gpu_hours(scope.session, scope.window)
+def step_for(by: By) -> int | None:
+    """The longest stretch whose hours fall under one key together."""
+    if by in WHOLE:
+        return None
+    return HOUR_MS if by in BY_THE_HOUR else DAY_MS
+
+
+def read_book(scope: Scope, step_ms: int | None = DAY_MS) -> Book:
+    """Read fleet, hours and prices of the scope's window: three queries, whatever the raw history.
+
+    Args:
+        scope: where and when.
+        step_ms: stretches to add hours up to; a day serves every key but ``hour`` and ``engine``.
+    """
+    prices = price_lookup(scope.session, scope.settings)
+    stretches = Stretches(step_ms, _cuts(prices, scope.window))
+    rows = gpu_sums(scope.session, scope.window, stretches)
     with_hours = {row.gpu_uuid for row in rows}
     gpus: dict[str, FleetGpu] = {}
     spans: dict[str, Window] = {}
@@ -63,14 +91,29 @@ def read_book(scope: Scope) -> Book:
         spans[gpu.identity.gpu_uuid] = span or scope.window
     return Book(
         window=scope.window,
+        stretches=stretches,
         gpus=gpus,
         gpu_keys={
             uuid: spec.gpu_key if (spec := spec_of(gpu.identity)) else None for uuid, gpu in gpus.items()
         },
         spans=spans,
-        hours=tuple(row for row in rows if row.gpu_uuid in gpus),
-        prices=price_lookup(scope.session, scope.settings),
+        sums=tuple(row for row in rows if row.gpu_uuid in gpus),
+        prices=prices,
     )
+
+
+def book_for(scope: Scope, by: By, book: Book | None = None) -> Book:
+    """``book`` when its stretches are short enough for ``by``, else one that is."""
+    step_ms = step_for(by)
+    if book is not None and (step_ms is None or (book.stretches.step_ms or step_ms + 1) <= step_ms):
+        return book
+    return read_book(scope, step_ms)
+
+
+def _cuts(prices: PriceLookup, window: Window) -> tuple[int, ...]:
+    """Starts of the first hours at a new price."""
+    starts = {border + -border % HOUR_MS for border in prices.borders}
+    return tuple(sorted(start for start in starts if window.from_ms - HOUR_MS < start < window.to_ms))
 
 
 def _span(gpu: FleetGpu, window: Window) -> Window | None:

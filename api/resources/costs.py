@@ -2,8 +2,7 @@
 
 ``cost_usd`` is rate × covered time (and the site's energy where the site pays for power apart from the GPU's
 price). Time without samples is neither spend nor idle: ``unseen_cost_usd`` says what it would have cost. A GPU
-without a price has no cost, never 0. An hour is priced once and its price shared out, so every grouping adds up to
-the same total, to the micro-dollar.
+without a price has no cost, never 0. A stretch of hours is priced once and its price shared out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,13 +11,14 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Annotated
 
-from api.resources.book import Book, read_book
+from api.resources.book import Book, book_for
+from api.resources.by import By
 from api.resources.columns import about
 from api.resources.energy import EnergySum
 from api.resources.gpu_slice import Slice
 from api.resources.pricing import Carbon, carbon, site
 from api.resources.scope import Scope
-from api.resources.slices import By, slices
+from api.resources.slices import slices
 from api.resources.usage import HOUR_S, in_order
 from core.activity import IDLE, Activity
 from core.evidence import Price, Site
@@ -64,7 +64,7 @@ class CostRow:
 
 @dataclass(slots=True)
 class CostSum:
-    """Slices added up with the price of their hour."""
+    """Slices added up with the price of their stretch."""
 
     label: str = ""
     covered_s: float = 0.0
@@ -78,7 +78,7 @@ class CostSum:
     energy: EnergySum = field(default_factory=EnergySum)
 
     def add(self, part: Slice, price: Price | None, usd: Decimal) -> None:
-        """Count one slice; ``usd`` is its share of the hour's cost, 0 without a price."""
+        """Count one slice; ``usd`` is its share of the stretch's cost, 0 without a price."""
         self.label = part.label
         self.covered_s += part.covered_s
         self.energy.add(part)
@@ -163,13 +163,13 @@ class CostSum:
 
 
 def priced(book: Book, parts: Iterable[Slice]) -> Iterator[tuple[Slice, Price | None, Decimal]]:
-    """Each slice with the price of its hour and its share of the hour's cost.
+    """Each slice with the price of its stretch and its share of the stretch's cost.
 
-    The slices of one GPU's hour must come one after the other, as ``slices`` gives them.
+    The slices of one GPU's stretch must come one after the other, as ``slices`` gives them.
     """
-    for (gpu_uuid, hour_ms), group in groupby(parts, key=lambda part: (part.gpu_uuid, part.hour_ms)):
+    for (gpu_uuid, from_ms), group in groupby(parts, key=lambda part: (part.gpu_uuid, part.from_ms)):
         together = list(group)
-        price = book.price(gpu_uuid, hour_ms)
+        price = book.price(gpu_uuid, from_ms)
         covered = {index: part.covered_s for index, part in enumerate(together)}
         whole_s = sum(covered.values())
         shares = {} if price is None or whole_s <= 0 else split_usd(cost_usd(whole_s, price), covered)
@@ -178,7 +178,7 @@ def priced(book: Book, parts: Iterable[Slice]) -> Iterator[tuple[Slice, Price | 
 
 
 def add_up(book: Book, parts: Iterable[Slice]) -> dict[str | None, CostSum]:
-    """Slices by key, each at the price of its hour."""
+    """Slices by key, each at the price of its stretch."""
     sums: dict[str | None, CostSum] = {}
     for part, price, usd in priced(book, parts):
         sums.setdefault(part.key, CostSum()).add(part, price, usd)
@@ -187,7 +187,7 @@ def add_up(book: Book, parts: Iterable[Slice]) -> dict[str | None, CostSum]:
 
 def rows(scope: Scope, by: By = By.GPU, *, book: Book | None = None) -> list[CostRow]:
     """Costs by ``by``, ordered by key; the group that cannot be said comes last."""
-    read = book or read_book(scope)
+    read = book_for(scope, by, book)
     place, factor = site(scope.settings), carbon(scope.settings)
     sums = add_up(read, slices(scope, read, by))
     return [sums[key].row(key, place, factor) for key in in_order(sums)]

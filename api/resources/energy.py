@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from api.resources.book import Book, read_book
+from api.resources.book import Book, book_for
+from api.resources.by import By
 from api.resources.columns import about
 from api.resources.gpu_slice import Slice
 from api.resources.scope import Scope
-from api.resources.slices import By, slices
+from api.resources.slices import slices
 from api.resources.usage import in_order
 from core.samples import EnergyMethod
 from core.units import J_PER_KWH
@@ -91,6 +92,6 @@ class EnergySum:
 def rows(scope: Scope, by: By = By.GPU, *, book: Book | None = None) -> list[EnergyRow]:
     """Energy by ``by``, ordered by key; the group that cannot be said comes last."""
     sums: dict[str | None, EnergySum] = {}
-    for part in slices(scope, book or read_book(scope), by):
+    for part in slices(scope, book_for(scope, by, book), by):
         sums.setdefault(part.key, EnergySum()).add(part)
     return [sums[key].row(key) for key in in_order(sums)]

@@ -21,6 +21,7 @@ from core.hours import EngineHour
 from core.money import usd
 from core.units import HOUR_MS
 from ledger.unit_economics import usd_per_million_tokens
+from store.queries import fleet
 
 HOUR_S: Final = HOUR_MS / 1000
 LIMITS: Final = ("max_num_seqs", "max_running_requests", "max_batch_size", "max_concurrent_requests")
@@ -74,7 +75,8 @@ class EngineRow:
 def rows(scope: Scope) -> list[EngineRow]:
     """Every engine with data in the window, by name."""
     prices = price_lookup(scope.session, scope.settings)
-    found = servings(read_evidence(scope, prices))
+    held = {uuid for engine in fleet.engines(scope.session) for uuid in engine.gpu_uuids}
+    found = servings(read_evidence(scope, prices, held))
     return sorted((_row(serving, prices) for serving in found), key=lambda row: row.engine)
 
 

@@ -1,17 +1,22 @@
 """Evidence of a scope: the store's hours with the site's prices and settings."""
 
+from collections.abc import Collection
+
 from api.resources.pricing import PriceLookup, price_lookup, site
 from api.resources.scope import Scope
 from core.evidence import Evidence
 from store.queries.evidence import evidence
 
 
-def read_evidence(scope: Scope, prices: PriceLookup | None = None) -> Evidence:
-    """What the rules may see of the scope's window."""
+def read_evidence(
+    scope: Scope, prices: PriceLookup | None = None, gpu_uuids: Collection[str] | None = None
+) -> Evidence:
+    """What the rules may see of the scope's window; ``gpu_uuids`` leaves out all other GPUs."""
     return evidence(
         scope.session,
         window=scope.window,
         now_ms=scope.now_ms,
         site=site(scope.settings),
         price_of=prices or price_lookup(scope.session, scope.settings),
+        gpu_uuids=gpu_uuids,
     )

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Final
 
-from api.resources.book import Book, read_book
+from api.resources.book import Book, book_for
+from api.resources.by import By
 from api.resources.columns import about
 from api.resources.gpu_slice import Slice
 from api.resources.scope import Scope
-from api.resources.slices import By, slices
+from api.resources.slices import slices
 from api.resources.usage import HOUR_S, UsageSum
 from core.activity import Activity
 from core.evidence import Price
@@ -34,12 +35,12 @@ class FunnelRow:
 
 def rows(scope: Scope, *, book: Book | None = None) -> list[FunnelRow]:
     """The four steps over the whole fleet; unknown time is said, never counted as a step."""
-    read = book or read_book(scope)
+    read = book_for(scope, By.GPU, book)
     whole = UsageSum()
     money: dict[str, Decimal | None] = dict.fromkeys(STEPS)
     for part in slices(scope, read, By.GPU):
         whole.add(part)
-        price = read.price(part.gpu_uuid, part.hour_ms)
+        price = read.price(part.gpu_uuid, part.from_ms)
         if price is not None:
             for step, cost in _costs(part, price).items():
                 money[step] = (money[step] or Decimal(0)) + cost

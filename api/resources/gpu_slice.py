@@ -1,30 +1,31 @@
-"""One GPU, or a share of it, in one clock hour: the unit that usage, energy and costs add up."""
+"""One GPU, or a share of it, in one stretch of time: the unit that usage, energy and costs add up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.activity import Activity
-from core.hours import GpuHour
 from core.samples import EnergyMethod
+from store.queries.hour_sums import GpuSum
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A share of a GPU's hour.
+    """A share of a GPU's stretch of hours.
 
     Attributes:
         key: group it falls into; None: cannot be said. label: the key for people.
+        from_ms: start of the stretch; its price is the one in force then.
         known_s: time it stands for; ``known_s − covered_s`` is a gap.
         covered_s: time for which samples vouch. seconds: of them by activity.
         energy_j: None when unknown. energy_covered_s: seconds behind it.
-        allocated_s … effective_unknown_s: as in ``GpuHour``.
-        share_method: how a shared hour was split; ``whole`` when it was not.
+        allocated_s … effective_unknown_s: as in ``core.hours.GpuHour``.
+        share_method: how shared hours were split; ``whole`` when they were not.
     """
 
     key: str | None
     label: str
     gpu_uuid: str
-    hour_ms: int
+    from_ms: int
     known_s: float
     covered_s: float
     seconds: Mapping[Activity, float]
@@ -56,26 +57,26 @@ class Slice:
         )
 
 
-def whole(hour: GpuHour, known_s: float, *, key: str | None = None, label: str = "") -> Slice:
-    """A GPU's whole hour; known at least as long as it is covered."""
+def whole(hours: GpuSum, from_ms: int, known_s: float, *, key: str | None = None, label: str = "") -> Slice:
+    """A GPU's whole stretch; known at least as long as it is covered."""
     return Slice(
         key=key,
         label=label,
-        gpu_uuid=hour.gpu_uuid,
-        hour_ms=hour.hour_ms,
-        known_s=max(known_s, hour.covered_s),
-        covered_s=hour.covered_s,
-        seconds=hour.seconds,
-        energy_j=hour.energy_j,
-        energy_covered_s=hour.energy_covered_s,
-        energy_method=hour.energy_method,
-        allocated_s=hour.allocated_s,
-        active_s=hour.active_s,
-        effective_s=hour.effective_s,
-        effective_unknown_s=hour.effective_unknown_s,
+        gpu_uuid=hours.gpu_uuid,
+        from_ms=from_ms,
+        known_s=max(known_s, hours.covered_s),
+        covered_s=hours.covered_s,
+        seconds=hours.seconds,
+        energy_j=hours.energy_j,
+        energy_covered_s=hours.energy_covered_s,
+        energy_method=hours.energy_method,
+        allocated_s=hours.allocated_s,
+        active_s=hours.active_s,
+        effective_s=hours.effective_s,
+        effective_unknown_s=hours.effective_unknown_s,
     )
 
 
-def gap(gpu_uuid: str, hour_ms: int, known_s: float, *, key: str | None = None, label: str = "") -> Slice:
+def gap(gpu_uuid: str, from_ms: int, known_s: float, *, key: str | None = None, label: str = "") -> Slice:
     """Known time without samples: unknown, neither idle nor free."""
-    return Slice(key, label, gpu_uuid, hour_ms, known_s, 0.0, {}, None, 0.0, None, 0.0, 0.0, 0.0, 0.0)
+    return Slice(key, label, gpu_uuid, from_ms, known_s, 0.0, {}, None, 0.0, None, 0.0, 0.0, 0.0, 0.0)

@@ -5,7 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from api.resources.book import Book, read_book
+from api.resources.book import Book, book_for
+from api.resources.by import By
 from api.resources.columns import about, metric
 from api.resources.pricing import PriceLookup, spec_of
 from api.resources.scope import Scope
@@ -50,11 +51,11 @@ class GpuRow:
 
 def rows(scope: Scope, *, book: Book | None = None) -> list[GpuRow]:
     """Every GPU ever seen, by host, index and UUID."""
-    read = book or read_book(scope)
+    read = book_for(scope, By.GPU, book)
     covered: dict[str, float] = {}
     known: dict[str, float] = {uuid: (span.to_ms - span.from_ms) / 1000 for uuid, span in read.spans.items()}
-    for hour in read.hours:
-        covered[hour.gpu_uuid] = covered.get(hour.gpu_uuid, 0.0) + hour.covered_s
+    for row in read.sums:
+        covered[row.gpu_uuid] = covered.get(row.gpu_uuid, 0.0) + row.covered_s
     found = [
         _row(
             gpu,

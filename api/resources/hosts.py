@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Annotated
 
 from api.resources import costs, gpus, usage
-from api.resources.book import read_book
+from api.resources.book import book_for
 from api.resources.by import By
 from api.resources.columns import about
 from api.resources.gpus import GpuRow
@@ -37,7 +37,7 @@ class HostRow:
 
 def rows(scope: Scope) -> list[HostRow]:
     """Every host ever seen, by name; GPUs without a known host come last."""
-    book = read_book(scope)
+    book = book_for(scope, By.HOST)
     cost = {row.key: row for row in costs.rows(scope, By.HOST, book=book)}
     used = {row.key: row for row in usage.rows(scope, By.HOST, book=book)}
     by_host: dict[str | None, list[GpuRow]] = {}

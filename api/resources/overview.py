@@ -1,6 +1,5 @@
 """The overview: spend and idle, the funnel, days, the fleet and what to do first. Reads hours, never raw samples."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -8,12 +7,13 @@ from typing import Final
 
 from api.resources import funnel
 from api.resources.advise import last_run
-from api.resources.book import Book, read_book
+from api.resources.book import Book, book_for, read_book
+from api.resources.by import By
 from api.resources.costs import CostSum, add_up
 from api.resources.overview_model import Day, FleetLine, Money, Overview, Previous
 from api.resources.pricing import Carbon, carbon, site
 from api.resources.scope import Scope
-from api.resources.slices import By, slices, time_key
+from api.resources.slices import slices, time_key
 from api.resources.usage import UsageSum
 from api.resources.usage import add_up as add_up_usage
 from catalog.gpu_prices import STALE_DAYS, age_days
@@ -21,11 +21,11 @@ from core.activity import IDLE, Activity
 from core.clock import from_ms
 from core.evidence import Price, Site, Window
 from core.finding import Status
-from core.hours import GpuHour
 from core.units import DAY_MS, HOUR_MS, J_PER_KWH
 from ledger.carbon import carbon_g
 from ledger.energy import site_kwh
 from store.queries import meta, recommendations
+from store.queries.hour_sums import Stretches, gpu_sums
 from store.queries.hours import bounds
 from store.queries.recommendations import Recommendation
 
@@ -53,7 +53,7 @@ def overview(scope: Scope) -> Overview:
         window=scope.window,
         now_ms=scope.now_ms,
         simulated=scope.settings.simulated or meta.simulated(scope.session),
-        has_data=bool(book.hours),
+        has_data=bool(book.sums),
         freshness_s=None if newest is None else max(0.0, (scope.now_ms - newest.to_ms) / 1000),
         coverage_ratio=covered_s / known_s if known_s > 0 else None,
         host_count=len({gpu.identity.host for gpu in book.gpus.values() if gpu.identity.host is not None}),
@@ -71,7 +71,7 @@ def overview(scope: Scope) -> Overview:
         recommendations=tuple(waiting[:BEST]),
         open_count=len(waiting),
         not_evaluated_count=None if last is None else len(last.not_evaluated),
-        fleet=_fleet(book, by_gpu, usage, waiting, place),
+        fleet=_fleet(book, by_gpu, usage, waiting, place, strip_of=strips(scope, book)),
     )
 
 
@@ -104,7 +104,7 @@ def _previous(scope: Scope, now: CostSum, place: Site) -> Previous | None:
     if data is None or window.to_ms - max(window.from_ms, data.from_ms) < ENOUGH_OF_BEFORE * length:
         return None
     before_scope = replace(scope, window=window)
-    book = read_book(before_scope)
+    book = book_for(before_scope, By.GPU)
     before = merged(add_up(book, slices(before_scope, book, By.GPU)).values())
     then, spend = before.spend_usd(place), now.spend_usd(place)
     change = float((spend - then) / then) if then and spend is not None else None
@@ -142,8 +142,8 @@ def carbon_note(factor: Carbon | None) -> str:
 
 def days(scope: Scope, book: Book) -> tuple[Day, ...]:
     """Cost and time of each UTC day by activity, oldest first; a day without samples is there, empty."""
-    sums = add_up(book, slices(scope, book, By.DAY))
-    usage = add_up_usage(slices(scope, book, By.DAY))
+    parts = list(slices(scope, book, By.DAY))
+    sums, usage = add_up(book, parts), add_up_usage(parts)
     found = []
     for from_ms_ in range(book.window.from_ms - book.window.from_ms % DAY_MS, book.window.to_ms, DAY_MS):
         key = time_key(from_ms_, By.DAY)
@@ -167,8 +167,9 @@ def _fleet(
     usage: Mapping[str | None, UsageSum],
     waiting: Sequence[Recommendation],
     place: Site,
+    *,
+    strip_of: Mapping[str, tuple[Activity | None, ...]],
 ) -> tuple[FleetLine, ...]:
-    strips = _strips(book)
     advice: dict[str, Recommendation] = {}
     for item in waiting:
         for gpu_uuid in item.finding.gpu_uuids:
@@ -193,26 +194,22 @@ def _fleet(
                 cost_usd=cost.spend_usd(place),
                 idle_usd=cost.activity_usd(*IDLE),
                 price_usd_per_hour=None if price is None else price.usd_per_gpu_hour,
-                strip=strips[gpu_uuid],
+                strip=strip_of[gpu_uuid],
                 advice=advice.get(gpu_uuid),
             )
         )
     return tuple(sorted(lines, key=lambda line: (line.host or "~", line.index or 0, line.gpu_uuid)))
 
 
-def _strips(book: Book) -> dict[str, tuple[Activity | None, ...]]:
-    """The activity with most time in each of the window's last 24 clock hours, by GPU."""
+def strips(scope: Scope, book: Book) -> dict[str, tuple[Activity | None, ...]]:
+    """The activity with most time in each of the window's last 24 clock hours, by GPU; None without samples."""
     end = book.window.to_ms + -book.window.to_ms % HOUR_MS
     grid = range(end - STRIP_HOURS * HOUR_MS, end, HOUR_MS)
-    main: dict[str, dict[int, Activity]] = defaultdict(dict)
-    for hour in book.hours:
-        if hour.hour_ms >= grid.start and hour.covered_s > 0 and hour.seconds:
-            main[hour.gpu_uuid][hour.hour_ms] = _main(hour)
-    return {gpu_uuid: tuple(main[gpu_uuid].get(at) for at in grid) for gpu_uuid in book.gpus}
-
-
-def _main(hour: GpuHour) -> Activity:
-    return max(hour.seconds, key=lambda activity: hour.seconds[activity])
+    main: dict[tuple[str, int], Activity] = {}
+    for row in gpu_sums(scope.session, Window(grid.start, grid.stop), Stretches(HOUR_MS)):
+        if row.seconds:
+            main[row.gpu_uuid, row.from_ms] = max(row.seconds, key=row.seconds.__getitem__)
+    return {gpu_uuid: tuple(main.get((gpu_uuid, at)) for at in grid) for gpu_uuid in book.gpus}
 
 
 def _rank(item: Recommendation) -> tuple[float, float, float, int]:

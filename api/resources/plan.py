@@ -6,10 +6,11 @@ from statistics import quantiles
 from typing import Annotated, Any, Final
 
 from api.resources.book import Book, read_book
+from api.resources.by import By
 from api.resources.columns import about
 from api.resources.pricing import site
 from api.resources.scope import Scope
-from api.resources.slices import By, slices
+from api.resources.slices import slices
 from api.resources.usage import UsageSum, add_up
 from core.errors import UsageError
 from core.evidence import Price, Window

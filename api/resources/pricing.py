@@ -38,21 +38,22 @@ class Carbon:
 class PriceLookup:
     """Price of a GPU at a time: the user's most specific row in force, else the catalogue's median, else None.
 
-    A price only changes where a row begins or ends, so one answer serves every hour between two such borders.
+    A price only changes where a row begins or ends (``borders``, ascending), so one answer serves every hour between
+    two of them.
     """
 
     rows: tuple[PriceRow, ...]
-    _borders: list[int] = field(init=False)
+    borders: list[int] = field(init=False)
     _known: dict[tuple[str, int], Price | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Collect the times at which any price changes."""
         ends = {row.valid_to_ms for row in self.rows if row.valid_to_ms is not None}
-        self._borders = sorted(ends | {row.valid_from_ms for row in self.rows})
+        self.borders = sorted(ends | {row.valid_from_ms for row in self.rows})
 
     def __call__(self, identity: GpuIdentity, gpu_key: str | None, at_ms: int) -> Price | None:
         """Price in force at ``at_ms``."""
-        key = (identity.gpu_uuid, bisect_right(self._borders, at_ms))
+        key = (identity.gpu_uuid, bisect_right(self.borders, at_ms))
         if key not in self._known:
             self._known[key] = price_at(
                 self.rows,

@@ -13,12 +13,11 @@ from api.resources.by import By
 from api.resources.gpu_slice import Slice, gap, whole
 from api.resources.scope import Scope
 from api.resources.splits import by_activity, by_engine, by_workload
-from core.clock import from_ms
-from core.hours import UsageHour
+from core.clock import from_ms as at_utc
 from core.readings import WorkloadKey
-from core.units import HOUR_MS
-from store.queries import fleet, hours
+from store.queries import fleet, hour_sums
 from store.queries.fleet import FleetGpu
+from store.queries.hour_sums import WorkloadSum
 
 __all__ = ["NOT_HELD", "UNOWNED", "By", "gpu_label", "key_of", "slices", "time_key"]
 
@@ -29,38 +28,39 @@ NOT_HELD: Final = "not attributed"
 
 
 def slices(scope: Scope, book: Book, by: By) -> Iterator[Slice]:
-    """The book's GPU-hours, and its gaps, under the keys of ``by``."""
+    """The book's GPU-hours, and its gaps, under the keys of ``by``; the slices of a stretch come one after the other."""
     match by:
         case By.ACTIVITY:
-            for gpu_uuid, hour_ms, hour in book.grid():
-                known_s = book.known_s(gpu_uuid, hour_ms)
-                part = gap(gpu_uuid, hour_ms, known_s) if hour is None else whole(hour, known_s)
-                yield from by_activity(part, hour)
+            for gpu_uuid, from_ms, known_s, hours in book.grid():
+                part = gap(gpu_uuid, from_ms, known_s) if hours is None else whole(hours, from_ms, known_s)
+                yield from by_activity(part, hours)
         case By.ENGINE:
             engines = _engines_by_hour(scope)
-            for part in _whole_hours(book, None, NOT_HELD):
-                yield from by_engine(part, engines.get((part.gpu_uuid, part.hour_ms), []))
+            for part, _ in _whole_stretches(book, None, NOT_HELD):
+                yield from by_engine(part, engines.get((part.gpu_uuid, part.from_ms), []))
         case By.WORKLOAD | By.USER:
-            usages = _usages_by_hour(scope)
+            usages = _usages(scope, book)
             name = _workload_name if by is By.WORKLOAD else _user_name
-            for part in _whole_hours(book, None, NOT_HELD):
-                yield from by_workload(part, usages.get((part.gpu_uuid, part.hour_ms), []), name)
+            for part, start_ms in _whole_stretches(book, None, NOT_HELD):
+                yield from by_workload(part, usages.get((part.gpu_uuid, start_ms), []), name)
         case _:
-            yield from _whole_hours(book, by, "")
+            for part, _ in _whole_stretches(book, by, ""):
+                yield part
 
 
-def _whole_hours(book: Book, by: By | None, label: str) -> Iterator[Slice]:
-    for gpu_uuid, hour_ms, hour in book.grid():
-        key, name = (None, label) if by is None else key_of(book.gpus[gpu_uuid], hour_ms, by)
-        known_s = book.known_s(gpu_uuid, hour_ms)
-        if hour is None:
-            yield gap(gpu_uuid, hour_ms, known_s, key=key, label=name)
+def _whole_stretches(book: Book, by: By | None, label: str) -> Iterator[tuple[Slice, int]]:
+    """Every stretch of the book as one slice, with the stretch's own start."""
+    for gpu_uuid, from_ms, known_s, hours in book.grid():
+        key, name = (None, label) if by is None else key_of(book.gpus[gpu_uuid], from_ms, by)
+        start_ms = book.stretches.start_of(from_ms)
+        if hours is None:
+            yield gap(gpu_uuid, from_ms, known_s, key=key, label=name), start_ms
         else:
-            yield whole(hour, known_s, key=key, label=name)
+            yield whole(hours, from_ms, known_s, key=key, label=name), start_ms
 
 
-def key_of(gpu: FleetGpu, hour_ms: int, by: By) -> tuple[str | None, str]:
-    """Key and label of a GPU's hour for a key of ``HOUR_FACTS``."""
+def key_of(gpu: FleetGpu, from_ms: int, by: By) -> tuple[str | None, str]:
+    """Key and label of a GPU's stretch, for keys that it has as a whole."""
     identity = gpu.identity
     match by:
         case By.GPU:
@@ -72,7 +72,7 @@ def key_of(gpu: FleetGpu, hour_ms: int, by: By) -> tuple[str | None, str]:
         case By.OWNER:
             return None, UNOWNED
         case _:
-            key = time_key(hour_ms, by)
+            key = time_key(from_ms, by)
             return key, key
 
 
@@ -84,9 +84,9 @@ def gpu_label(gpu: FleetGpu) -> str:
     return f"GPU {identity.index}" + (f" on {identity.host}" if identity.host else "")
 
 
-def time_key(hour_ms: int, by: By) -> str:
+def time_key(at_ms: int, by: By) -> str:
     """Start of the hour as ISO 8601, or its day, ISO week or month, all UTC."""
-    at = from_ms(hour_ms)
+    at = at_utc(at_ms)
     match by:
         case By.HOUR:
             return f"{at:%Y-%m-%dT%H:00:00Z}"
@@ -104,20 +104,20 @@ def time_key(hour_ms: int, by: By) -> str:
 def _engines_by_hour(scope: Scope) -> dict[tuple[str, int], list[tuple[str, str]]]:
     engines = {engine.identity.engine: engine for engine in fleet.engines(scope.session)}
     found: dict[tuple[str, int], list[tuple[str, str]]] = defaultdict(list)
-    for hour in hours.engine_hours(scope.session, scope.window):
-        engine = engines.get(hour.engine)
-        if engine is None or hour.covered_s <= 0:
+    for name, hour_ms in hour_sums.engines_seen(scope.session, scope.window):
+        engine = engines.get(name)
+        if engine is None:
             continue
         label = engine.identity.model or engine.identity.engine
         for gpu_uuid in engine.gpu_uuids:
-            found[gpu_uuid, hour.hour_ms].append((hour.engine, label))
+            found[gpu_uuid, hour_ms].append((name, label))
     return found
 
 
-def _usages_by_hour(scope: Scope) -> dict[tuple[str, int], list[UsageHour]]:
-    found: dict[tuple[str, int], list[UsageHour]] = defaultdict(list)
-    for usage in hours.usage_hours(scope.session, scope.window):
-        found[usage.gpu_uuid, usage.hour_ms - usage.hour_ms % HOUR_MS].append(usage)
+def _usages(scope: Scope, book: Book) -> dict[tuple[str, int], list[WorkloadSum]]:
+    found: dict[tuple[str, int], list[WorkloadSum]] = defaultdict(list)
+    for usage in hour_sums.workload_sums(scope.session, scope.window, book.stretches):
+        found[usage.gpu_uuid, usage.from_ms].append(usage)
     return found
 
 

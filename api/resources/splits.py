@@ -1,4 +1,4 @@
-"""Cuts that go through an hour: by activity, by engine, by workload. Each returns parts that add up to the hour."""
+"""Cuts that go through a stretch: by activity, by engine, by workload. Each returns parts that add up to it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,8 +6,8 @@ from typing import Final
 
 from api.resources.gpu_slice import Slice
 from core.activity import IDLE, Activity, is_active, is_allocated
-from core.hours import GpuHour, UsageHour
 from core.readings import WorkloadKey
+from store.queries.hour_sums import GpuSum, WorkloadSum
 
 ALWAYS_EFFECTIVE: Final = (Activity.MEMORY_BOUND, Activity.COMPUTE_BOUND)
 """By their own thresholds (``core.activity``): DRAM ≥ 0.5, SM ≥ 0.5."""
@@ -16,11 +16,11 @@ HELD_IDLE: Final = frozenset({Activity.PARKED, Activity.UNKNOWN})
 TOLERANCE_S: Final = 1e-6
 
 
-def by_activity(part: Slice, hour: GpuHour | None) -> Iterator[Slice]:
+def by_activity(part: Slice, hours: GpuSum | None) -> Iterator[Slice]:
     """One part per activity; the gap joins ``unknown``.
 
-    Energy time by activity is not stored: it is taken in the hour's own share of time with energy. Effective
-    time of an hour that holds both ``mixed`` and ``busy`` cannot be told apart, and is unknown for both.
+    Energy time by activity is not stored: it is taken in the stretch's own share of time with energy. Effective
+    time of a stretch that holds both ``mixed`` and ``busy`` cannot be told apart, and is unknown for both.
     """
     gap_s = part.known_s - part.covered_s
     seconds = dict(part.seconds)
@@ -29,7 +29,7 @@ def by_activity(part: Slice, hour: GpuHour | None) -> Iterator[Slice]:
     energy_share = part.energy_covered_s / part.covered_s if part.covered_s > 0 else 0.0
     effective = _effective_by_activity(part)
     for activity, s in seconds.items():
-        joules = None if hour is None else hour.joules.get(activity)
+        joules = None if hours is None else hours.joules.get(activity)
         known, unknown = effective.get(activity, (0.0, 0.0))
         yield replace(
             part,
@@ -63,7 +63,7 @@ def _effective_by_activity(part: Slice) -> dict[Activity, tuple[float, float]]:
 
 
 def by_engine(part: Slice, engines: Sequence[tuple[str, str]]) -> Iterator[Slice]:
-    """The engines (name, label) seen on that GPU in that hour share it evenly; none: key None."""
+    """The engines (name, label) seen on that GPU in that stretch share it evenly; none: key None."""
     if not engines:
         yield part
         return
@@ -73,17 +73,15 @@ def by_engine(part: Slice, engines: Sequence[tuple[str, str]]) -> Iterator[Slice
 
 
 def by_workload(
-    part: Slice, usages: Sequence[UsageHour], name: Callable[[WorkloadKey], tuple[str | None, str]]
+    part: Slice, usages: Sequence[WorkloadSum], name: Callable[[WorkloadKey], tuple[str | None, str]]
 ) -> Iterator[Slice]:
-    """One part per workload with its allocated time, and the rest of the hour under key None.
+    """One part per workload with its allocated time, and the rest of the stretch under key None.
 
     A workload's active seconds take the mix of activities of the GPU's own active time; its other allocated
     seconds that of the GPU's ``parked`` and ``unknown`` time.
     """
     left = part
     for usage in usages:
-        if usage.workload is None:
-            continue
         taken = _of_workload(part, usage, *name(usage.workload))
         left = _minus(left, taken)
         yield taken
@@ -91,7 +89,7 @@ def by_workload(
         yield left
 
 
-def _of_workload(part: Slice, usage: UsageHour, key: str | None, label: str) -> Slice:
+def _of_workload(part: Slice, usage: WorkloadSum, key: str | None, label: str) -> Slice:
     active: Mapping[Activity, float] = {
         a: s for a, s in part.seconds.items() if a not in IDLE and a is not Activity.UNKNOWN
     }
@@ -103,7 +101,7 @@ def _of_workload(part: Slice, usage: UsageHour, key: str | None, label: str) -> 
         key=key,
         label=label,
         gpu_uuid=part.gpu_uuid,
-        hour_ms=part.hour_ms,
+        from_ms=part.from_ms,
         known_s=usage.allocated_s,
         covered_s=usage.allocated_s,
         seconds=seconds,

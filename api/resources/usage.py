@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Annotated, Final
 
-from api.resources.book import Book, read_book
+from api.resources.book import Book, book_for
+from api.resources.by import By
 from api.resources.columns import about
 from api.resources.gpu_slice import Slice
 from api.resources.scope import Scope
-from api.resources.slices import By, slices
+from api.resources.slices import slices
 from core.activity import Activity
 from core.units import HOUR_MS
 
@@ -118,7 +119,7 @@ def add_up(parts: Iterable[Slice]) -> dict[str | None, UsageSum]:
 
 def rows(scope: Scope, by: By = By.GPU, *, book: Book | None = None) -> list[UsageRow]:
     """GPU-hours by ``by``, ordered by key; the group that cannot be said comes last."""
-    sums = add_up(slices(scope, book or read_book(scope), by))
+    sums = add_up(slices(scope, book_for(scope, by, book), by))
     return [sums[key].row(key) for key in in_order(sums)]
 
 

@@ -13,6 +13,10 @@ from api.resources.as_json import to_json
 router = APIRouter(prefix="/reports", tags=["reports"])
 
 
+MAIL_CSP = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+"""The report as a file is a mail: its style is inline and its pictures are inside. It may load and run nothing."""
+
+
 class ReportFormat(StrEnum):
     """What the report is answered in."""
 
@@ -49,5 +53,5 @@ def weekly(
 
     made = reports.weekly(session, settings, now)
     if format_ is ReportFormat.HTML:
-        return HTMLResponse(reports.render_html(made))
+        return HTMLResponse(reports.render_html(made), headers={"Content-Security-Policy": MAIL_CSP})
     return JSONResponse({"period": made.period, "subject": made.subject, "overview": to_json(made.overview)})

@@ -1,7 +1,7 @@
 """The fleet over one window as the rules may see it; a constant number of queries however large the fleet."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -23,7 +23,15 @@ MIN_EMPTY_S: Final = 300.0
 """An hour speaks for bare idle power only with this much empty time: right after work the board is still hot."""
 
 
-def evidence(session: Session, *, window: Window, now_ms: int, site: Site, price_of: PriceOf) -> Evidence:
+def evidence(
+    session: Session,
+    *,
+    window: Window,
+    now_ms: int,
+    site: Site,
+    price_of: PriceOf,
+    gpu_uuids: Collection[str] | None = None,
+) -> Evidence:
     """Evidence of every GPU and engine that has hours in the window.
 
     Args:
@@ -32,13 +40,14 @@ def evidence(session: Session, *, window: Window, now_ms: int, site: Site, price
         now_ms: when.
         site: the site's settings.
         price_of: price in force; asked at the window's end.
+        gpu_uuids: only these GPUs, for a look at what runs on them; default all.
     """
     connection = session.connection()
     known = known_gpus(connection)
     engines = known_engines(connection, known)
     gpu_hours = {
         uuid: tuple(found)
-        for uuid, found in groupby(hours.gpu_hours(session, window), key=attrgetter("gpu_uuid"))
+        for uuid, found in groupby(hours.gpu_hours(session, window, gpu_uuids), key=attrgetter("gpu_uuid"))
     }
     engine_hours = {
         name: tuple(found)

@@ -1,0 +1,131 @@
+"""Hours added up by the database: the same figures as hour by hour, cut where prices change."""
+
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+from math import fsum
+
+import pytest
+from fleet_for_tests import HOUR, NOW, T0, A, B, fill, settings_for
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.resources import costs
+from api.resources.book import book_for, read_book, step_for
+from api.resources.by import By
+from api.resources.scope import Scope, scope_of
+from core.evidence import Window
+from core.units import DAY_MS, HOUR_MS
+from store.engine import make_engine, session_scope
+from store.queries import prices
+from store.queries.hour_sums import Stretches, gpu_sums, workload_sums
+from store.queries.hours import gpu_hours, usage_hours
+
+
+@given(
+    st.sampled_from([None, HOUR_MS, DAY_MS]),
+    st.lists(st.integers(0, 100), max_size=4, unique=True).map(sorted),
+    st.integers(0, 99 * HOUR_MS),
+    st.integers(1, 50 * HOUR_MS),
+)
+def test_stretches_cover_a_window_without_overlap(
+    step: int | None, hours: list[int], start: int, length: int
+) -> None:
+    stretches = Stretches(step, tuple(hour * HOUR_MS for hour in hours))
+    window = Window(start, start + length)
+    parts = stretches.split(window)
+    assert (parts[0].from_ms, parts[-1].to_ms) == (window.from_ms, window.to_ms)
+    assert all(a.to_ms == b.from_ms for a, b in pairwise(parts))
+    starts = [stretches.start_of(part.from_ms) for part in parts]
+    assert len(set(starts)) == len(starts)
+    assert all(stretches.start_of(part.to_ms - 1) == at for part, at in zip(parts, starts, strict=True))
+
+
+@pytest.mark.parametrize("step", [None, HOUR_MS, DAY_MS])
+@pytest.mark.parametrize("cuts", [(), (T0 + HOUR,)])
+def test_sums_are_those_of_the_hours(filled_scope: Scope, step: int | None, cuts: tuple[int, ...]) -> None:
+    stretches = Stretches(step, cuts)
+    session, window = filled_scope.session, filled_scope.window
+    sums = gpu_sums(session, window, stretches)
+    hours = gpu_hours(session, window)
+    assert len({(row.gpu_uuid, row.from_ms) for row in sums}) == len(sums)
+    for name in (
+        "covered_s",
+        "energy_covered_s",
+        "allocated_s",
+        "active_s",
+        "effective_s",
+        "effective_unknown_s",
+    ):
+        assert fsum(getattr(row, name) for row in sums) == pytest.approx(
+            fsum(getattr(hour, name) for hour in hours)
+        )
+    assert fsum(row.energy_j or 0.0 for row in sums) == pytest.approx(
+        fsum(hour.energy_j or 0.0 for hour in hours)
+    )
+    used = workload_sums(session, window, stretches)
+    by_hour = [row for row in usage_hours(session, window) if row.workload is not None]
+    assert fsum(row.active_s for row in used) == pytest.approx(fsum(row.active_s for row in by_hour))
+    assert fsum(row.energy_j or 0.0 for row in used) == pytest.approx(
+        fsum(row.energy_j or 0.0 for row in by_hour)
+    )
+    assert {row.workload for row in used} == {row.workload for row in by_hour}
+
+
+def test_a_price_that_changes_within_the_window_prices_each_part_at_its_own(filled_database: str) -> None:
+    with session_scope(make_engine(filled_database)) as session:
+        prices.add(
+            session,
+            scope_kind="gpu_uuid",
+            scope_value=B,
+            usd_per_gpu_hour=Decimal(10),
+            billing="on_demand",
+            valid_from_ms=T0 + HOUR,
+        )
+        scope = scope_of(session, settings_for(filled_database), NOW)
+        for by in By:
+            rows = costs.rows(scope, by)
+            assert sum(row.cost_usd or Decimal(0) for row in rows) == Decimal("15.333333"), by
+        row = next(row for row in costs.rows(scope) if row.key == B)
+        assert row.cost_usd == Decimal(12)
+        assert row.price_basis is not None
+        assert row.price_basis.count(";") == 1
+
+
+def test_a_price_that_starts_within_an_hour_counts_from_the_next(filled_database: str) -> None:
+    with session_scope(make_engine(filled_database)) as session:
+        prices.add(
+            session,
+            scope_kind="gpu_uuid",
+            scope_value=B,
+            usd_per_gpu_hour=Decimal(10),
+            billing="on_demand",
+            valid_from_ms=T0 + HOUR // 2,
+        )
+        scope = scope_of(session, settings_for(filled_database), NOW)
+        assert {row.key: row.cost_usd for row in costs.rows(scope)}[B] == Decimal(12)
+        assert {row.key: row.cost_usd for row in costs.rows(scope, By.HOUR)}[
+            "2026-10-05T00:00:00Z"
+        ] == Decimal(4)
+
+
+def test_a_book_serves_every_key_it_is_fine_enough_for(filled_scope: Scope) -> None:
+    whole, day, hour = (read_book(filled_scope, step) for step in (None, DAY_MS, HOUR_MS))
+    for by in By:
+        for book in (whole, day, hour):
+            served = book_for(filled_scope, by, book)
+            wanted = step_for(by)
+            assert wanted is None or (served.stretches.step_ms or DAY_MS + 1) <= wanted
+            if book is hour:
+                assert served is hour
+
+
+def test_a_gpu_first_seen_within_an_hour_is_known_from_then(ready_database: str) -> None:
+    fill(ready_database)
+    with session_scope(make_engine(ready_database)) as session:
+        scope = scope_of(session, settings_for(ready_database), NOW)
+        late = replace(scope, window=Window(T0 + HOUR // 2, T0 + 2 * HOUR))
+        book = read_book(late, HOUR_MS)
+        known = {(uuid, at): known_s for uuid, at, known_s, _ in book.grid()}
+    assert known[A, T0] == 1800.0
+    assert known[A, T0 + HOUR] == 3600.0
