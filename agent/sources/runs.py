@@ -114,6 +114,8 @@ def plan(files: Sequence[Path], asked: str, options: RunOptions) -> Plan:
         if other is None and head.kind == DMON and options.gpu_uuid is None:
             other = _namer(head, folders)
             sentence = f"read as well: it names the GPUs of {head.path.name}"
+        if other is not None and options.gpu_uuid is not None and options.gpu_uuid not in other.uuids:
+            continue  # the user says whose log it is: what lies beside it belongs to another GPU
         if other is not None and other.path not in reports:
             report = reports[other.path] = FileReport(other.path)
             report.note(sentence)

@@ -97,12 +97,13 @@ class SampleLines:
         report.read += 1
         try:
             text, figure, stamp = split_line(line)
+            value = value_of(figure)
             series = self._resolve(text) if self._wanted(text) else None
             if series is None:
                 report.ignored += 1
                 return []
             ts_ms = self._instant(stamp, number)
-            values = self._take(series, text, ts_ms, value_of(figure), number)
+            values = self._take(series, text, ts_ms, value, number)
         except LineError as error:
             report.refuse(number, str(error))
             if report.refused >= HOPELESS_LINES and not report.kept and not report.ignored:

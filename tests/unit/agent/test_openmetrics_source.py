@@ -167,6 +167,11 @@ def test_other_text_is_refused_as_a_whole(tmp_path: Path) -> None:
         read(tmp_path, "To be, or not to be: that is the question\n" * 80)
 
 
+def test_a_table_with_a_header_is_not_taken_for_exposition_text(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not Prometheus or OpenMetrics text"):
+        read(tmp_path, "time [s],running,waiting\n" + "0.138,0.0,0.0\n" * 80)
+
+
 def test_settings_and_limits_become_the_engines_own(tmp_path: Path) -> None:
     text = (
         f'vllm:cache_config_info{{instance="n:1",block_size="16",num_gpu_blocks="2657",sliding_window="None"}} 1 {T0}\n'

@@ -76,6 +76,15 @@ def test_a_dmon_log_that_nothing_names_is_refused_with_what_to_do(tmp_path: Path
     assert {sample.gpu_uuid for sample in named.gpu_rows} == {"GPU-z"}
 
 
+def test_a_gpu_named_by_the_user_is_not_joined_with_the_log_of_another(tmp_path: Path) -> None:
+    query_log(tmp_path / "q.csv", "GPU-a")
+    sink, report = imported("dmon", [dmon_log(tmp_path / "d.csv")], gpu_uuid="GPU-z")
+    assert {sample.gpu_uuid for sample in sink.gpu_rows} == {"GPU-z"}
+    assert len(report.files) == 1
+    same, _report = imported("dmon", [tmp_path / "d.csv"], gpu_uuid="GPU-a")
+    assert "memory_used_bytes" in same.gpu_rows[0].values
+
+
 def test_two_query_logs_that_name_different_gpus_name_none(tmp_path: Path) -> None:
     query_log(tmp_path / "q1.csv", "GPU-a", shift=0.5)
     query_log(tmp_path / "q2.csv", "GPU-b", shift=0.6)
