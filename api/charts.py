@@ -5,11 +5,15 @@ A missing value is a gap: a bar that is not drawn and a sentence in its tooltip,
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from markupsafe import Markup, escape
 
 from api import formats
 from api.charts_parts import AXIS_PX, frame, nice_ticks, px, share, y_axis
+
+WIDEST: Final = 14.0
+"""Percent of the chart: a single day is a bar, not a wall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,11 @@ def stacked_bars(
     ticks = nice_ticks(max(totals, default=0.0))
     parts = [y_axis(ticks, [axis_text(value) for value in ticks], plot_px=plot)]
     slot = 100 / max(len(columns), 1)
-    gap = min(slot * 0.18, 0.6)
+    wide = min(slot - min(slot * 0.18, 0.6), WIDEST)
     for i, column in enumerate(columns):
-        left = i * slot + gap / 2
+        left = i * slot + (slot - wide) / 2
         if all(layer.values[i] is None for layer in layers):
-            parts.append(_no_data(column, left, slot - gap, plot))
+            parts.append(_no_data(column, left, wide, plot))
             continue
         below = 0.0
         for layer in layers:
@@ -76,7 +80,7 @@ def stacked_bars(
                 continue
             low, high = plot * (1 - below / ticks[-1]), plot * (1 - (below + value) / ticks[-1])
             parts.append(
-                f'<rect class="{layer.key}"{_hatch(layer.key)} x="{px2(left)}%" width="{px2(slot - gap)}%"'
+                f'<rect class="{layer.key}"{_hatch(layer.key)} x="{px2(left)}%" width="{px2(wide)}%"'
                 f' y="{px(high)}" height="{px(max(low - high, 0.4))}">'
                 f"<title>{escape(column)}: {escape(layer.name)} {escape(text_of(value))}</title></rect>"
             )

@@ -128,6 +128,9 @@ def sparkline(
         steps.append("M" + "L".join(places) + ("h.1" if len(places) == 1 else ""))
     said = f"{unit}: last {formats.short(last)}, highest {formats.short(highest)}"
     body = f'<path class="line {key}" d="{"".join(steps)}"/>'
+    if len(values) == 1:
+        y = px(2 + (height - 4) * (1 - values[0] / top))
+        body = f'<circle class="point" cx="{px(width / 2)}" cy="{y}" r="2.6"/>'
     if threshold is not None:
         said += f", threshold {formats.short(threshold)}"
         y = px(2 + (height - 4) * (1 - threshold / top))

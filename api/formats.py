@@ -172,6 +172,12 @@ def minute(ts_ms: int) -> str:
     return f"{day(ts_ms)} {from_ms(ts_ms):%H:%M}"
 
 
+def days(from_ms_: int, to_ms_: int) -> str:
+    """A window of days for people, UTC: ``14 Nov – 20 Nov``, or the one day it lies in."""
+    first, last = day(from_ms_), day(to_ms_ - 1)
+    return first if first == last else f"{first} – {last}"
+
+
 def span(from_ms_: int, to_ms_: int) -> str:
     """A window for people: days when it is days long, minutes otherwise. ``to_ms_`` is exclusive."""
     if to_ms_ - from_ms_ >= 36 * HOUR_MS:

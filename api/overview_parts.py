@@ -60,6 +60,8 @@ def period_words(view: Overview) -> str:
     length = formats.duration((window.to_ms - window.from_ms) / 1000)
     if view.now_ms - window.to_ms <= HOUR_MS:
         return f"in the last {length}"
+    if window.to_ms - window.from_ms < 36 * HOUR_MS:
+        return f"in {length} on {formats.day_year(window.to_ms - 1)}"
     return f"in the {length} to {formats.day_year(window.to_ms - 1)}"
 
 

@@ -61,12 +61,13 @@ class WeeklyReport:
 
     Attributes:
         window: full UTC days; shorter when there are fewer, said in ``partial_note``.
-        period: key of the window; a report is mailed once per period.
+        days: the window for people. period: key of the window; a report is mailed once per period.
         compared: how it stands against the seven days before; empty without them.
     """
 
     window: Window
     period: str
+    days: str
     has_data: bool
     simulated: bool
     subject: str
@@ -124,6 +125,7 @@ def report_of(
     return WeeklyReport(
         window=view.window,
         period=_period(view.window),
+        days=formats.days(view.window.from_ms, view.window.to_ms),
         has_data=view.has_data,
         simulated=view.simulated,
         subject=subject(view),
@@ -158,7 +160,7 @@ def _iso_day(ts_ms: int) -> str:
 
 def subject(view: Overview) -> str:
     """The subject with its number."""
-    when = f"{formats.day(view.window.from_ms)} – {formats.day(view.window.to_ms - 1)}"
+    when = formats.days(view.window.from_ms, view.window.to_ms)
     mark = "[simulated] " if view.simulated else ""
     if not view.has_data:
         return f"{mark}gpuwise: no samples, {when}"

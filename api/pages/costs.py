@@ -1,7 +1,7 @@
 """Costs: what the GPUs cost by any key and day by day, what of it was idle, energy and carbon beside it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
@@ -37,11 +37,16 @@ GROUPS: Final = (
 )
 
 
+MOST_LINES: Final = 100
+"""Lines of the table; the rest is in the REST answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """One group with its share of the dearest as a bar."""
+    """One group with its share of the dearest as a bar; ``count`` groups of the same name are one line."""
 
     row: CostRow
+    count: int
     bar: Markup
 
 
@@ -52,8 +57,10 @@ class CostsPage:
     frame: Frame
     headline: str
     by_name: str
+    by_key: str
     groups: tuple[PeriodLink, ...]
     lines: tuple[CostLine, ...]
+    left_out: int
     days: tuple[CostRow, ...]
     chart: Markup | None
     bases: tuple[str, ...]
@@ -62,8 +69,43 @@ class CostsPage:
 
 def total(found: Sequence[CostRow]) -> Decimal | None:
     """Cost of all rows; None when none is priced."""
-    known = [row.cost_usd for row in found if row.cost_usd is not None]
+    return _sum(row.cost_usd for row in found)
+
+
+def by_name(found: Sequence[CostRow]) -> list[tuple[CostRow, int]]:
+    """Rows that people cannot tell apart (runs of one program) as one, with their number; the dearest first."""
+    groups: dict[tuple[bool, str], list[CostRow]] = {}
+    for row in found:
+        groups.setdefault((row.key is None, row.label), []).append(row)
+    merged = [(_added(rows_), len(rows_)) for rows_ in groups.values()]
+    return sorted(
+        merged, key=lambda item: (item[0].key is None, -(item[0].cost_usd or Decimal(0)), item[0].label)
+    )
+
+
+def _added(same: Sequence[CostRow]) -> CostRow:
+    if len(same) == 1:
+        return same[0]
+    return replace(
+        same[0],
+        cost_usd=total(same),
+        idle_cost_usd=_sum(row.idle_cost_usd for row in same),
+        energy_cost_usd=_sum(row.energy_cost_usd for row in same),
+        unseen_cost_usd=_sum(row.unseen_cost_usd for row in same),
+        carbon_g=_known(row.carbon_g for row in same),
+        site_energy_kwh=_known(row.site_energy_kwh for row in same),
+        gpu_h=sum(row.gpu_h for row in same),
+    )
+
+
+def _sum(values: Iterable[Decimal | None]) -> Decimal | None:
+    known = [value for value in values if value is not None]
     return sum(known, Decimal(0)) if known else None
+
+
+def _known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def chart_of(days: Sequence[CostRow]) -> Markup | None:
@@ -90,8 +132,8 @@ def page_of(
     frame: Frame, found: Sequence[CostRow], days: Sequence[CostRow], *, by: By, since: str
 ) -> CostsPage:
     """Lay out the costs; pure."""
-    ordered = sorted(found, key=lambda row: (row.key is None, -(row.cost_usd or Decimal(0)), row.label))
-    most = max((float(row.cost_usd) for row in found if row.cost_usd is not None), default=0.0)
+    ordered = by_name(found)
+    most = max((float(row.cost_usd) for row, _ in ordered if row.cost_usd is not None), default=0.0)
     spent = total(days)
     factor = next((row for row in days if row.carbon_code), None)
     return CostsPage(
@@ -100,6 +142,7 @@ def page_of(
         if spent is not None
         else "No price is known for these GPUs",
         by_name=dict(GROUPS)[by],
+        by_key=by.value,
         groups=tuple(
             PeriodLink(name, f"/costs?{urlencode({'since': since, 'by': key.value})}", key is by)
             for key, name in GROUPS
@@ -107,16 +150,19 @@ def page_of(
         lines=tuple(
             CostLine(
                 row,
+                count,
                 meter(
                     None if row.cost_usd is None or most <= 0 else float(row.cost_usd) / most,
                     label=f"{row.label}: {formats.money(row.cost_usd)}",
+                    key="m-used",
                 ),
             )
-            for row in ordered
+            for row, count in ordered[:MOST_LINES]
         ),
+        left_out=max(0, len(ordered) - MOST_LINES),
         days=tuple(days),
         chart=chart_of(days),
-        bases=tuple(dict.fromkeys(row.price_basis for row in found if row.price_basis)),
+        bases=tuple(dict.fromkeys(b for row in found for b in (row.price_basis or "").split("; ") if b)),
         carbon=""
         if factor is None
         else f"{factor.carbon_code}{f' {factor.carbon_year}' if factor.carbon_year else ''}, {factor.carbon_method}",

@@ -119,7 +119,7 @@ def build_frame(
     newest = max((gpu.last_seen_ms for gpu in gpus if gpu.last_seen_ms is not None), default=None)
     if coverage_ratio is None and newest is not None:
         coverage_ratio = _coverage(scope, Window(newest - DAY_MS, newest))
-        coverage_text = " in the last 24 h"
+        coverage_text = " in the last 24 h of data"
     open_count = len(recommendations.listing(scope.session, OPEN))
     return Frame(
         title=title,

@@ -63,6 +63,7 @@ class GpuPage:
     gpu: FleetGpu
     name: str
     latest: GpuSample | None
+    limit_w: float | None
     window: Window
     from_at: str
     to_at: str
@@ -192,6 +193,7 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
         gpu=gpu,
         name=name,
         latest=gpu.latest,
+        limit_w=limit,
         window=window,
         from_at=iso(window.from_ms) or "",
         to_at=iso(window.to_ms) or "",

@@ -73,6 +73,7 @@ class ListPage:
     rows: tuple[RecommendationRow, ...]
     refusals: tuple[Refusal, ...]
     totals: Totals | None
+    claims: str
     ran_at_ms: int | None
     has_data: bool
 
@@ -119,6 +120,19 @@ def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.subjects), row.rule_id)))
 
 
+def claims(totals: Totals) -> str:
+    """What could be saved after overlap, kind by kind; empty when nothing is claimed."""
+    said = []
+    if totals.cash_usd_month is not None:
+        spend = "" if totals.spend_usd_month is None else f" of {formats.money(totals.spend_usd_month)} spent"
+        said.append(f"cash {formats.spread(totals.cash_usd_month, 'cash')} a month{spend}")
+    if totals.capacity_gpu_h_month is not None:
+        said.append(f"capacity {formats.spread(totals.capacity_gpu_h_month, 'capacity')} GPU-h a month")
+    if totals.energy_kwh_month is not None:
+        said.append(f"energy {formats.spread(totals.energy_kwh_month, 'energy')} kWh a month")
+    return ", ".join(said)
+
+
 def build_list(scope: Scope, view: str) -> ListPage:
     """The list in one of its views. The rules are not run: the last recorded run is shown, with its time."""
     kept = recommendations.listing(scope.session)
@@ -140,6 +154,7 @@ def build_list(scope: Scope, view: str) -> ListPage:
         rows=rows_of((rec for rec in kept if rec.status in chosen), host_of, with_status=True),
         refusals=refusals(last.not_evaluated) if last and view == NOT_JUDGED else (),
         totals=last.totals if last else None,
+        claims=claims(last.totals) if last else "",
         ran_at_ms=last.at_ms if last else None,
         has_data=has_data,
     )

@@ -13,7 +13,9 @@ from api.resources.as_json import to_json
 router = APIRouter(prefix="/reports", tags=["reports"])
 
 
-MAIL_CSP = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+MAIL_CSP = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+)
 """The report as a file is a mail: its style is inline and its pictures are inside. It may load and run nothing."""
 
 

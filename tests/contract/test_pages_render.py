@@ -22,7 +22,7 @@ from api.templating import render
 from api.words import STATUS
 from core.activity import Activity
 from core.evidence import Window
-from core.finding import Status
+from core.finding import Status, Totals
 from core.settings import Settings
 from core.units import HOUR_MS
 from tests.contract import page_fixtures as good
@@ -107,6 +107,7 @@ def gpu_page(frame: Frame) -> gpu.GpuPage:
         gpu=good.gpu(),
         name="GPU 0 on gpu-node-01",
         latest=good.gpu().latest,
+        limit_w=None,
         window=points.window,
         from_at="2025-11-19T23:00:00Z",
         to_at="2025-11-20T00:00:00Z",
@@ -144,6 +145,7 @@ def list_page(frame: Frame, view: str = "open") -> recommendations.ListPage:
         rows=tuple(row_of(str(rec.id), rec.finding, rec.status) for rec in good.recommendations()),
         refusals=recommendations.refusals(refused),
         totals=good.overview().totals,
+        claims=recommendations.claims(good.overview().totals or NOTHING),
         ran_at_ms=good.NOW_MS,
         has_data=True,
     )
@@ -222,6 +224,9 @@ PAGES: dict[str, Make] = {
         "pages/report.html", report.ReportPage(f, report_of(good.empty_overview(), Settings()), "Not mailed.")
     ),
 }
+
+
+NOTHING = Totals(None, None, None, None)
 
 
 class Document(HTMLParser):
@@ -347,6 +352,21 @@ def test_a_fleet_can_be_cut_by_activity() -> None:
     assert page.shown == 4
     assert page.total == 32
     assert {gpu.line.activity for group in page.groups for gpu in group.gpus} == {Activity.EMPTY}
+
+
+def test_runs_of_one_program_are_one_line_of_costs() -> None:
+    runs = [cost_row(f"pid:{i}", label="train.py") for i in range(3)] + [cost_row("x", label="dear.py")]
+    page = costs.page_of(good.frame(), runs, DAYS, by=By.WORKLOAD, since="30d")
+    assert [(line.row.label, line.count) for line in page.lines] == [("train.py", 3), ("dear.py", 1)]
+    assert str(page.lines[0].row.cost_usd) == "361.50"
+    assert page.lines[0].row.gpu_h == 144.0
+
+
+def test_an_unknown_cost_is_not_made_known_by_adding() -> None:
+    runs = [cost_row(f"pid:{i}", label="train.py", cost_usd=None, carbon_g=None) for i in range(2)]
+    (line,) = costs.page_of(good.frame(), runs, DAYS, by=By.WORKLOAD, since="30d").lines
+    assert line.row.cost_usd is None
+    assert line.row.carbon_g is None
 
 
 def test_the_error_page_needs_no_database() -> None:

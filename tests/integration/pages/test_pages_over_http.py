@@ -163,3 +163,13 @@ def test_static_files_are_marked_and_kept(reader: TestClient) -> None:
     answer = reader.get(address)
     assert answer.status_code == 200
     assert "immutable" in answer.headers["cache-control"]
+
+
+def test_the_report_as_a_file_may_use_its_inline_style_and_run_nothing(reader: TestClient) -> None:
+    answer = reader.get("/api/v1/reports/weekly?format=html")
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "style-src 'unsafe-inline'" in policy
+    assert "script-src" not in policy
+    assert "default-src 'none'" in policy
+    assert "data:image/png;base64," in answer.text

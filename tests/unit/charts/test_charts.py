@@ -133,8 +133,22 @@ def test_a_line_chart_draws_its_threshold_with_its_words() -> None:
 
 
 def test_a_lone_point_is_still_visible() -> None:
-    svg = sparkline([(0, 5.0)], unit="requests")
+    assert "<circle" in sparkline([(0, 5.0)], unit="requests")
+    svg = line_chart([Line("busy", "x", ((START, 5.0),))], window=DAY, label="x", step_ms=HOUR_MS)
     assert "h.1" in svg
+
+
+def test_a_long_series_is_thinned_and_keeps_its_words() -> None:
+    points = [(i, 1000.0 if i == 777 else 1.0) for i in range(2000)]
+    svg = sparkline(points, unit="W")
+    assert len(svg) < 3000
+    assert "highest 1,000" in svg
+
+
+def test_a_single_day_is_a_bar_and_not_a_wall() -> None:
+    svg = stacked_bars(["5 Oct"], [Layer("a-empty", "empty", (5.0,))], label="x")
+    (bar,) = (r for r in parsed(svg).iter(f"{SVG}rect") if r.get("class") == "a-empty")
+    assert bar.get("width") == "14%"
 
 
 def test_a_sparkline_says_last_highest_and_threshold() -> None:

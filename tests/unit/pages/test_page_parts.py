@@ -12,7 +12,7 @@ from api.rec_row import rows_of, sums
 from api.report import compared, report_window, subject
 from core.activity import Activity
 from core.evidence import Window
-from core.finding import Range, Saving, Status, Subject
+from core.finding import Action, Effort, Range, Saving, Status, Subject
 from core.units import DAY_MS, HOUR_MS
 from tests.contract import page_fixtures as good
 
@@ -132,6 +132,22 @@ def test_different_statuses_are_never_joined() -> None:
     assert len(rows) == 2
 
 
+def test_without_figures_what_can_be_done_at_once_comes_first() -> None:
+    none = {"saving": Saving(), "no_figure": "thin data"}
+    recs = [
+        good.recommendation(1, actions=(Action("Think about it."),), **none),
+        good.recommendation(2, effort=Effort.HIGH, **none),
+        good.recommendation(3, **none),
+    ]
+    assert [row.id for row in rows_of(recs, {})] == ["3", "2", "1"]
+
+
+def test_half_an_hour_of_data_is_told_as_half_an_hour() -> None:
+    window = Window(good.WINDOW.to_ms - 1_800_000, good.WINDOW.to_ms)
+    first, _ = headline(good.overview(window=window, now_ms=good.NOW_MS + 40 * DAY_MS))
+    assert first.endswith("on GPUs in 30\xa0min on 19 Nov 2025.")
+
+
 def test_the_headline_is_a_sentence_with_both_sums() -> None:
     first, second = headline(good.overview())
     assert first == "You spent $84,310 on GPUs in the last 30\xa0days."
@@ -190,6 +206,8 @@ def test_the_subject_has_the_number_and_says_when_it_is_simulated() -> None:
     assert subject(good.overview()).startswith("gpuwise: $84,310 spent, $31,870 of it idle, ")
     assert subject(good.overview(simulated=True)).startswith("[simulated] ")
     assert "no samples" in subject(good.empty_overview())
+    day = Window(good.WINDOW.to_ms - DAY_MS, good.WINDOW.to_ms)
+    assert subject(good.overview(window=day)).endswith(", 19 Nov")
 
 
 def test_a_week_is_only_compared_with_a_full_one() -> None:
