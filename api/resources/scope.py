@@ -16,6 +16,8 @@ from store.queries.hours import bounds
 
 DEFAULT_SPAN_MS: Final = 30 * DAY_MS
 UNIT_MS: Final = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
+LATEST_MS: Final = to_ms(datetime(9999, 1, 1, tzinfo=UTC))
+"""Later times cannot be written as ISO 8601 with four digits."""
 _RELATIVE: Final = re.compile(r"(?P<count>\d{1,6})(?P<unit>[mhdw])")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -31,7 +33,7 @@ class Scope:
 
 
 def parse_time(text: str, *, back_from_ms: int, flag: str) -> int:
-    """A point in time as epoch milliseconds.
+    """A point in time as epoch milliseconds, from 1970 to 9999.
 
     Args:
         text: ISO 8601 with a zone, a UTC day (``2026-10-05``), or an age (``90m``, ``24h``, ``7d``, ``2w``).
@@ -43,17 +45,21 @@ def parse_time(text: str, *, back_from_ms: int, flag: str) -> int:
     """
     relative = _RELATIVE.fullmatch(text.strip())
     if relative is not None:
-        return back_from_ms - int(relative["count"]) * UNIT_MS[relative["unit"]]
+        return _clamped(back_from_ms - int(relative["count"]) * UNIT_MS[relative["unit"]])
     try:
         if _DAY.fullmatch(text.strip()):
             day = date.fromisoformat(text.strip())
-            return to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC))
-        return to_ms(datetime.fromisoformat(text.strip()))
+            return _clamped(to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC)))
+        return _clamped(to_ms(datetime.fromisoformat(text.strip())))
     except (ValueError, OverflowError) as error:
         raise UsageError(
             f"{flag} is {text!r}: give a time such as 2026-10-05T14:00:00Z, a day such as 2026-10-05, "
             "or an age such as 7d, 24h, 90m"
         ) from error
+
+
+def _clamped(at_ms: int) -> int:
+    return min(max(at_ms, 0), LATEST_MS)
 
 
 def default_window(

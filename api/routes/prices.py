@@ -13,6 +13,7 @@ from api.resources import prices as resource
 from api.resources.as_json import to_json
 from api.resources.prices import PriceView
 from api.resources.scope import parse_time
+from api.text import Storable
 from ledger.prices import Scope
 
 router = APIRouter(prefix="/prices", tags=["prices"])
@@ -38,7 +39,7 @@ class PriceBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     scope_kind: str = Field(description=f"What it is for: {', '.join(Scope)}.")
-    scope_value: str = Field("", max_length=255, description="Which GPU, host or model; empty for all.")
+    scope_value: Storable = Field("", max_length=255, description="Which GPU, host or model; empty for all.")
     usd_per_gpu_hour: Dollars = Field(
         description="Dollars for one GPU-hour, as a decimal string or a number."
     )
@@ -48,7 +49,7 @@ class PriceBody(BaseModel):
         None, max_length=40, description="In force from: a time or a day. Default: since ever."
     )
     valid_to: str | None = Field(None, max_length=40, description="In force until; default: still.")
-    note: str = Field("", max_length=2_000, description="In your own words.")
+    note: Storable = Field("", max_length=2_000, description="In your own words.")
 
 
 @router.get("", response_model=Page[PriceView], responses=CSV_RESPONSE)

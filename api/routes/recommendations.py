@@ -14,6 +14,7 @@ from api.resources.advise import last_run
 from api.resources.as_json import to_json
 from api.resources.recommendation_actions import Act
 from api.resources.recommendations import RecommendationRow, TotalsView, row_of, totals_view
+from api.text import Storable
 from core.clock import from_ms
 from core.finding import NotEvaluated, Status
 from store.queries import recommendations as kept
@@ -40,7 +41,7 @@ class StepBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    note: str | None = Field(
+    note: Storable | None = Field(
         default=None, max_length=2_000, description="In your words; required to dismiss."
     )
     until: str | None = Field(

@@ -1,5 +1,6 @@
 """REST that changes something: prices and recommendations, on both databases."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from starlette.testclient import TestClient
 from api.resources import advise
 from api.resources.scope import scope_of
 from store.engine import session_scope
+
+JSON = {"Content-Type": "application/json"}
 
 
 def post(client: TestClient, path: str, body: Any = None, status: int = 200) -> Any:
@@ -51,13 +54,15 @@ def test_a_price_reprices_the_past_and_leaves_again(fresh_client: TestClient) ->
         ({"valid_from": "soon"}, 400, "valid_from"),
         ({"valid_from": "2026-10-05", "valid_to": "2026-10-04"}, 400, "ends before"),
         ({"colour": "red"}, 422, "colour"),
+        ({"note": "a\x00b"}, 422, "note"),
+        ({"scope_value": "\ud800"}, 422, "scope_value"),
     ],
 )
 def test_a_price_that_cannot_be_applied_is_refused(
     fresh_client: TestClient, change: dict[str, Any], status: int, says: str
 ) -> None:
     body = {"scope_kind": "host", "scope_value": "h1", "usd_per_gpu_hour": "1.5"} | change
-    answer = fresh_client.post("/api/v1/prices", json=body)
+    answer = fresh_client.post("/api/v1/prices", content=json.dumps(body), headers=JSON)
     assert answer.status_code == status, answer.text
     assert says in answer.json()["detail"]
     assert len(fresh_client.get("/api/v1/prices").json()["items"]) == 1

@@ -112,6 +112,8 @@ def test_hours_of_a_gpu_name_their_activities(client: TestClient) -> None:
         ("gpus/GPU-a/samples?cursor=WyJ4Il0", 400, "cursor"),
         ("usage?format=xml", 422, "format"),
         ("nothing", 404, "/api/v1/nothing"),
+        ("gpus/%00/samples", 404, "no GPU"),
+        ("recommendations/99999999999999999999", 422, "id_"),
     ],
 )
 def test_errors_are_problems_with_one_sentence(client: TestClient, path: str, status: int, says: str) -> None:
@@ -201,3 +203,12 @@ def test_prometheus_gets_current_samples_in_base_units_and_no_old_ones(client: T
 def test_engines_carry_their_figures(client: TestClient) -> None:
     (row,) = get(client, "engines")["items"]
     assert (row["engine"], row["tokens_per_s"], row["usd_per_million_tokens"]) == (ENGINE, 30.0, "18.518519")
+
+
+@pytest.mark.parametrize(
+    "query", ["since=999999w", "since=0001-01-01&until=0002-01-01", "until=9999-12-31T23:59:59Z"]
+)
+def test_windows_beyond_the_calendar_are_answered(client: TestClient, query: str) -> None:
+    answer = client.get(f"/api/v1/usage?{query}")
+    assert answer.status_code in {200, 400}, answer.text
+    assert answer.headers["content-type"].startswith("application/")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.resources.scope import parse_time
+from api.resources.scope import LATEST_MS, parse_time
 from core.errors import UsageError
 
 DAY = 1_790_985_600_000  # 2026-10-03T00:00:00Z
@@ -31,3 +31,10 @@ def test_days_times_and_ages_are_read(text: str, ms: int) -> None:
 def test_what_cannot_be_read_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"since is .* 7d"):
         parse_time(text, back_from_ms=DAY, flag="since")
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("999999w", 0), ("0001-01-01", 0), ("9999-12-31T23:59:59Z", LATEST_MS)]
+)
+def test_times_beyond_the_calendar_are_its_ends(text: str, ms: int) -> None:
+    assert parse_time(text, back_from_ms=DAY, flag="since") == ms
