@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
+from core.metrics import BY_NAME, ENGINE_COLUMNS, GPU_COLUMNS, Fold
 from store.dbapi import Connection
 from store.partitions import Partitions
 
@@ -17,8 +17,8 @@ class SampleTable:
 
     Attributes:
         name: of the table. keys: its primary key, first columns of every row. columns: all, in order.
-        covered_at: place of ``covered_ms`` in a row: a row that covers more of the same interval replaces the
-            stored one; None: the first one stays.
+        covered_at: place of ``covered_ms`` in a row: rows of the same interval complete each other; None: the first
+            one stays.
     """
 
     name: str
@@ -52,13 +52,46 @@ class SampleTable:
         )
 
     def _on_conflict(self) -> str:
+        """What a second row of the same interval does: cover more of it, or tell what the first did not know.
+
+        Two logs of one run (a query log and dmon) fill each other's unknown columns, in either order; the same row
+        again changes nothing and counts as nothing.
+        """
         keys = ", ".join(self.keys)
         if self.covered_at is None:
             return f"ON CONFLICT ({keys}) DO NOTHING"
-        updates = ", ".join(f"{c} = excluded.{c}" for c in self.columns if c not in self.keys)
+        here, given = self.name, "excluded"
+        more = f"{given}.covered_ms > {here}.covered_ms"
+        values = [c for c in self.columns if c not in {*self.keys, "span_ms", "covered_ms", "activity"}]
+        updates = [
+            f"{c} = CASE WHEN {more} THEN {given}.{c} ELSE {here}.{c} END" for c in ("span_ms", "covered_ms")
+        ]
+        updates += [
+            f"{c} = CASE WHEN {more} THEN COALESCE({given}.{c}, {_filler(c, here, given)}) "
+            f"ELSE COALESCE({here}.{c}, {_filler(c, given, here)}) END"
+            for c in values
+        ]
+        if "activity" in self.columns:
+            updates.append(
+                f"activity = CASE WHEN {here}.activity = 'unknown' OR ({more} AND {given}.activity <> 'unknown') "
+                f"THEN {given}.activity ELSE {here}.activity END"
+            )
+        tells = " OR ".join(f"({here}.{c} IS NULL AND {_filler(c, given, here)} IS NOT NULL)" for c in values)
+        same = f"{given}.span_ms = {here}.span_ms"
         return (
-            f"ON CONFLICT ({keys}) DO UPDATE SET {updates} WHERE excluded.covered_ms > {self.name}.covered_ms"
+            f"ON CONFLICT ({keys}) DO UPDATE SET {', '.join(updates)} WHERE {more} OR ({same} AND ({tells}))"
         )
+
+
+def _filler(column: str, giver: str, taker: str) -> str:
+    """A value for a column that ``taker`` does not know.
+
+    An amount (joules, tokens) of a row that covers clearly less would pass for the amount of the whole: it is not taken.
+    """
+    amount = column == "energy_method" or (column in BY_NAME and BY_NAME[column].fold is Fold.DELTA)
+    if not amount:
+        return f"{giver}.{column}"
+    return f"CASE WHEN {giver}.covered_ms * 10 >= {taker}.covered_ms * 9 THEN {giver}.{column} END"
 
 
 GPU_SAMPLE: Final = SampleTable(

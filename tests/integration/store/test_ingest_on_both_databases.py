@@ -8,13 +8,13 @@ from threading import Thread
 import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from store_samples import H0, SPAN, engine_sample, gpu_sample, process_sample
+from store_samples import H0, SPAN, bare_sample, engine_sample, gpu_sample, process_sample
 
 from core.activity import Activity
 from core.errors import StoreError
 from core.evidence import Window
 from core.readings import EngineIdentity, GpuIdentity
-from core.samples import GpuEvent, GpuSample
+from core.samples import EnergyMethod, GpuEvent, GpuSample
 from core.units import DAY_MS, HOUR_MS
 from store.dbapi import Connection, open_connection
 from store.ingest import Ingest
@@ -76,16 +76,52 @@ def test_the_same_sample_twice_in_one_batch_is_stored_once(ingest: Ingest, sessi
     assert stored(session) == [whole]
 
 
-def test_a_sample_that_covers_more_replaces_and_one_that_covers_less_does_not(
+def test_a_sample_that_covers_more_wins_and_keeps_what_only_the_other_knew(
     ingest: Ingest, session: Session
 ) -> None:
     part = gpu_sample(0, covered_ms=4_000, power_w=100.0, sm_active_ratio=0.5)
     whole = gpu_sample(0, covered_ms=10_000, power_w=200.0)
     assert ingest.gpu_samples([part]) == 1
     assert ingest.gpu_samples([whole]) == 1
-    assert ingest.gpu_samples([part]) == 0
+    assert ingest.gpu_samples([part, whole]) == 0
     ingest.commit()
-    assert stored(session) == [whole]
+    assert stored(session) == [gpu_sample(0, covered_ms=10_000, power_w=200.0, sm_active_ratio=0.5)]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_two_logs_of_one_run_fill_each_others_unknowns_in_either_order(
+    ingest: Ingest, session: Session, swapped: bool
+) -> None:
+    query = bare_sample(0, Activity.PARKED, busy_ratio=0.0, memory_used_bytes=5e10)
+    dmon = replace(
+        bare_sample(0, Activity.UNKNOWN, busy_ratio=0.0, power_w=118.0, energy_j=1_180.0),
+        energy_method=EnergyMethod.INTEGRATED,
+    )
+    for log in (dmon, query) if swapped else (query, dmon):
+        assert ingest.gpu_samples([log]) == 1
+    assert ingest.gpu_samples([dmon, query]) == 0
+    ingest.commit()
+    (found,) = stored(session)
+    assert found.values == {
+        "busy_ratio": 0.0,
+        "memory_used_bytes": 5e10,
+        "power_w": 118.0,
+        "energy_j": 1_180.0,
+    }
+    assert (found.activity, found.energy_method) == (Activity.PARKED, EnergyMethod.INTEGRATED)
+
+
+def test_the_joules_of_a_part_never_pass_for_the_whole(ingest: Ingest, session: Session) -> None:
+    part = replace(
+        bare_sample(0, Activity.BUSY, covered_ms=4_000, energy_j=400.0), energy_method=EnergyMethod.COUNTER
+    )
+    ingest.gpu_samples([part])
+    ingest.gpu_samples([bare_sample(0, Activity.BUSY, busy_ratio=0.9)])
+    ingest.gpu_samples([part])
+    ingest.commit()
+    (found,) = stored(session)
+    assert found.values == {"busy_ratio": 0.9}
+    assert found.energy_method is None
 
 
 def test_what_is_no_number_is_stored_as_unknown(ingest: Ingest, session: Session) -> None:
