@@ -113,23 +113,28 @@ def _previous(scope: Scope, now: CostSum, place: Site) -> Previous | None:
 
 def price_note(book: Book, now_ms: int) -> str:
     """Whose prices the figures rest on and how old they are, for people."""
-    found: dict[str, Price] = {}
+    found: dict[Price, set[str]] = {}
     unpriced: set[str] = set()
     for gpu_uuid, span in book.spans.items():
         price = book.price(gpu_uuid, span.to_ms - 1)
+        model = book.gpu_keys[gpu_uuid] or book.gpus[gpu_uuid].identity.model or "a GPU of unknown model"
         if price is None:
-            unpriced.add(book.gpus[gpu_uuid].identity.model or "a GPU of unknown model")
+            unpriced.add(model)
         else:
-            found[price.basis] = price
-    said = [_with_age(price, from_ms(now_ms).date()) for _, price in sorted(found.items())]
+            found.setdefault(price, set()).add(model)
+    today = from_ms(now_ms).date()
+    said = sorted(_with_age(price, models, today) for price, models in found.items())
     said += [f"no price for {model}" for model in sorted(unpriced)]
     return "; ".join(said) or "no prices: no GPUs"
 
 
-def _with_age(price: Price, today: date) -> str:
+def _with_age(price: Price, models: set[str], today: date) -> str:
+    """The user's price says what it is for itself; the catalogue's is one of many."""
+    if price.from_user:
+        return price.basis
     age = age_days(price.as_of, today)
-    old = not price.from_user and age > STALE_DAYS
-    return f"{price.basis} ({age} days old: check it)" if old else price.basis
+    old = f" ({age} days old: check it)" if age > STALE_DAYS else ""
+    return f"{', '.join(sorted(models))}: {price.basis}{old}"
 
 
 def carbon_note(factor: Carbon | None) -> str:

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from fleet_for_tests import H100, NOW, T0, A, B, C, settings_for
+from fleet_for_tests import H100, NOW, T0, A, B, C, fill, settings_for
 
 from api.resources import advise
 from api.resources.overview import overview
@@ -82,6 +82,17 @@ def test_freshness_coverage_and_counts(filled_scope: Scope) -> None:
     assert (view.freshness_s, view.host_count, view.gpu_count, view.has_data) == (5.0, 2, 3, True)
     assert view.coverage_ratio == pytest.approx(14 / 15)
     assert (view.simulated, view.totals, view.not_evaluated_count, view.open_count) == (False, None, None, 0)
+
+
+def test_a_catalogue_price_names_its_card_and_its_age(ready_database: str) -> None:
+    fill(ready_database, price_usd=None)
+    with session_scope(make_engine(ready_database)) as session:
+        settings = settings_for(ready_database)
+        fresh = overview(scope_of(session, settings, NOW)).price_note
+        old = overview(scope_of(session, settings, NOW + 400 * DAY)).price_note
+    assert fresh.startswith("H100-SXM5-80GB: catalogue: median on-demand")
+    assert "days old: check it" not in fresh
+    assert "days old: check it" in old
 
 
 def test_energy_and_carbon_say_where_they_come_from(filled_scope: Scope) -> None:
