@@ -1,20 +1,20 @@
 """A recommendation as one row: the sum with its kind and range, the title, the evidence, the command, a spark line."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from api import formats
 from api.charts_lines import Point, sparkline
-from api.words import GRADE
+from api.words import GRADE, TOGETHER
 from core.finding import Effort, Finding, Grade, Saving, Status
 from store.queries.recommendations import Recommendation
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """One of several findings that say the same of neighbours."""
+    """One of the findings that a row says at once."""
 
     href: str
     title: str
@@ -25,8 +25,8 @@ class Alike:
 class RecommendationRow:
     """What a row prints.
 
-    ``command`` is the first action's, ``action`` its words when it has no command. ``alike`` are findings of the
-    same rule and cause on the same hosts, said once with the best of them.
+    ``command`` is the first action's, ``action`` its words when it has no command. ``alike`` are the
+    findings of one rule and cause on the same hosts that the row says at once, with their sum.
     """
 
     id: str
@@ -113,20 +113,35 @@ def rows_of(
         # Only GPUs are interchangeable: an engine's finding has its own command.
         alone = finding.subject.kind != "gpu" or not hosts or None in hosts
         groups.setdefault((rec.id,) if alone else key, []).append(rec)
-    rows = []
-    for recs in list(groups.values())[:most]:
-        best = recs[0]
-        row = row_of(str(best.id), best.finding, best.status if with_status else None)
-        alike = tuple(
-            Alike(
-                f"/recommendations/{rec.id}",
-                rec.finding.title,
-                sums(rec.finding.saving, rec.finding.no_figure)[0][0],
-            )
-            for rec in recs[1:]
+    best = sorted(groups.values(), key=lambda recs: (rank(_together(recs)), recs[0].id))[:most]
+    return tuple(_row_of_group(recs, host_of, with_status=with_status) for recs in best)
+
+
+def _together(recs: Sequence[Recommendation]) -> Finding:
+    """The best of a group, with the savings of all of them."""
+    return replace(recs[0].finding, saving=Saving.total(rec.finding.saving for rec in recs))
+
+
+def _row_of_group(
+    recs: Sequence[Recommendation], host_of: Mapping[str, str | None], *, with_status: bool
+) -> RecommendationRow:
+    """One row for neighbours that say the same: their sum, a title for all, and each of them beneath."""
+    row = row_of(str(recs[0].id), _together(recs), recs[0].status if with_status else None)
+    if len(recs) == 1:
+        return row
+    hosts = ", ".join(sorted({str(host_of[uuid]) for rec in recs for uuid in rec.finding.gpu_uuids}))
+    together = TOGETHER.get(recs[0].finding.rule_id)
+    alike = tuple(
+        Alike(
+            f"/recommendations/{rec.id}",
+            rec.finding.title,
+            sums(rec.finding.saving, rec.finding.no_figure)[0][0],
         )
-        rows.append(replace(row, alike=alike))
-    return tuple(rows)
+        for rec in recs
+    )
+    return replace(
+        row, title=together.format(count=len(recs), hosts=hosts) if together else row.title, alike=alike
+    )
 
 
 def row_of(id_: str, finding: Finding, status: Status | None = None) -> RecommendationRow:

@@ -52,6 +52,13 @@ EFFORT: Final[dict[Effort, str]] = {
 }
 
 
+TOGETHER: Final = {
+    "empty-gpu": "Release {count} empty GPUs on {hosts}",
+    "parked-model": "Unload the idle models from {count} GPUs on {hosts}",
+}
+"""Title of findings of one rule on neighbouring GPUs, said at once."""
+
+
 def activity_name(activity: Activity | str) -> str:
     """The activity's name for people."""
     return ACTIVITY[Activity(activity)].name

@@ -1,6 +1,6 @@
 """What the advisor says, in a form that store, pages, mail and command line share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -73,6 +73,14 @@ class Range:
         """All three times ``factor`` ≥ 0."""
         return Range(self.p10 * factor, self.p50 * factor, self.p90 * factor)
 
+    @classmethod
+    def total(cls, parts: Iterable["Range"]) -> "Range | None":
+        """Ranges of one ledger added up, end by end (they move together); None without any."""
+        known = list(parts)
+        if not known:
+            return None
+        return cls(sum(r.p10 for r in known), sum(r.p50 for r in known), sum(r.p90 for r in known))
+
 
 @dataclass(frozen=True, slots=True)
 class Saving:
@@ -81,6 +89,16 @@ class Saving:
     cash_usd_month: Range | None = None
     capacity_gpu_h_month: Range | None = None
     energy_kwh_month: Range | None = None
+
+    @classmethod
+    def total(cls, parts: Iterable["Saving"]) -> "Saving":
+        """Savings on different GPUs added up, each ledger on its own."""
+        known = list(parts)
+        return cls(
+            Range.total(s.cash_usd_month for s in known if s.cash_usd_month is not None),
+            Range.total(s.capacity_gpu_h_month for s in known if s.capacity_gpu_h_month is not None),
+            Range.total(s.energy_kwh_month for s in known if s.energy_kwh_month is not None),
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -116,7 +116,16 @@ def test_findings_that_say_the_same_of_neighbours_share_a_row() -> None:
     given = [empty_gpu(1, "a"), empty_gpu(2, "a", 800.0), empty_gpu(3, "b"), empty_gpu(4, "a")]
     rows = rows_of([rec for rec, _ in given], {f"GPU-{i + 1}": host for i, (_, host) in enumerate(given)})  # type: ignore[misc]
     assert [row.id for row in rows] == ["2", "3"], "best first, one row a host"
-    assert [other.href for other in rows[0].alike] == ["/recommendations/1", "/recommendations/4"]
+    assert [other.href.rsplit("/", 1)[1] for other in rows[0].alike] == ["2", "1", "4"]
+    assert (rows[0].title, rows[0].sum) == ("Release 3 empty GPUs on a", "$2,200 / month")
+    assert rows[1].alike == ()
+
+
+def test_a_group_ranks_by_what_it_saves_together() -> None:
+    given = [empty_gpu(1, "a", 900.0), empty_gpu(2, "b", 500.0), empty_gpu(3, "b", 500.0)]
+    hosts = {f"GPU-{i + 1}": host for i, (_, host) in enumerate(given)}
+    (row,) = rows_of([rec for rec, _ in given], hosts, most=1)  # type: ignore[misc]
+    assert row.sum == "$1,000 / month"
 
 
 def test_findings_on_unknown_hosts_or_of_engines_stay_apart() -> None:
