@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from agent.attribution import Attribution
@@ -21,12 +21,18 @@ LEAST_INTERVAL_S: Final = 0.1
 MOST_INTERVAL_S: Final = 60.0
 
 
-def main(argv: Sequence[str] | None = None, *, library: Any = None) -> int:
+def main(
+    argv: Sequence[str] | None = None,
+    *,
+    library: Any = None,
+    prepare: Callable[[str], None] = lambda _database_url: None,
+) -> int:
     """Run the agent. Exit codes: 0 ended in order, 1 failed, 2 usage.
 
     Args:
         argv: words after ``gpuwise agent``.
         library: a module with pynvml's names, for tests; default pynvml.
+        prepare: makes a database usable before the first sample; the command line passes one that can.
 
     Raises:
         GpuwiseError: no usable driver, or the database cannot be opened.
@@ -37,7 +43,10 @@ def main(argv: Sequence[str] | None = None, *, library: Any = None) -> int:
     driver = Driver(library)
     try:
         source = LiveSource(driver, host, Attribution(host))
-        return _once(source) if words.once else _serve(source, settings, words.interval)
+        if words.once:
+            return _once(source)
+        prepare(settings.database_url)
+        return _serve(source, settings, words.interval)
     finally:
         driver.close()
 

@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from multiprocessing import get_context
 
 from core.errors import GpuwiseError, UsageError
 
@@ -30,7 +32,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _agent(words: list[str]) -> int:
     from agent.cli import main as agent_main
 
-    return agent_main(words)
+    return agent_main(words, prepare=_prepare)
+
+
+def _prepare(database_url: str) -> None:
+    """Create and upgrade a SQLite database on first use, in a process of its own: the agent never loads SQLAlchemy."""
+    if not database_url.startswith("sqlite") or find_spec("alembic") is None:
+        return
+    child = get_context("spawn").Process(target=_ensure_ready, args=(database_url,), name="gpuwise-upgrade")
+    child.start()
+    child.join()
+    if child.exitcode:
+        raise GpuwiseError("the database could not be prepared: see the message above, then start the agent again")
+
+
+def _ensure_ready(database_url: str) -> None:
+    from store.schema import ensure_ready
+
+    try:
+        ensure_ready(database_url)
+    except GpuwiseError as error:
+        sys.exit(_say(error, FAILED))
 
 
 def _server(words: list[str]) -> int:
