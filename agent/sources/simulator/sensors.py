@@ -1,7 +1,7 @@
 """A load on a card as the driver would report it: readings in base units, by reading name."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.sources.simulator.cards import Card
 from agent.sources.simulator.load import Load
@@ -22,11 +22,25 @@ IDLE_POWER_NOISE_RATIO: Final = 0.004
 
 
 def whole_percent(value: float, noise: float) -> float:
-    """A share of time with 1 % of noise, as the driver prints it: whole percent, never outside 0–1; 0 stays 0."""
-    if value <= 0.0:
-        return 0.0
+    """A share of time with 1 % of noise, as the driver prints it: whole percent, never outside 0–1."""
     percent = int(100.0 * value + noise + 0.5)
     return 1.0 if percent >= 100 else (max(0, percent)) / 100
+
+
+class _Still(NamedTuple):
+    """What the sensors say of one load but for their noise.
+
+    Attributes:
+        values: readings without noise. power_w, jitter: mean power and its noise. heat_c: settled temperature.
+        ours, theirs: shares of time that are not 0, by the noise they take.
+    """
+
+    values: dict[str, float]
+    power_w: float
+    jitter: float
+    heat_c: float
+    ours: tuple[tuple[str, float], ...]
+    theirs: tuple[tuple[str, float], ...]
 
 
 @dataclass(slots=True)
@@ -39,44 +53,70 @@ class Sensors:
 
     card: Card
     seed: int
-    _constant: dict[str, float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Readings that never change."""
-        self._constant = {
-            "memory_reserved_bytes": float(self.card.memory_reserved_bytes),
-            "power_limit_w": self.card.power_limit_w,
-            "memory_clock_hz": self.card.memory_clock_hz,
-        }
+    _known: dict[Load, _Still] = field(default_factory=dict)
 
     def read(self, load: Load, ts_ms: int) -> dict[str, float]:
         """Every reading at one instant but the counters."""
-        card = self.card
-        noise, other = normal_pair(self.seed, ts_ms // 1000)
-        asked = asked_w(card, load)
-        jitter = POWER_NOISE_RATIO if load.busy_ratio > 0.0 else IDLE_POWER_NOISE_RATIO
-        power = min(drawn_w(card, asked) * (1.0 + jitter * noise), card.power_limit_w)
-        heat = temperature_c(card, load, power)
-        values = self._constant.copy()
-        values["busy_ratio"] = whole_percent(load.busy_ratio, other)
-        values["memory_busy_ratio"] = whole_percent(load.memory_busy_ratio, noise)
-        values["memory_used_bytes"] = load.memory_used_bytes
-        values["power_w"] = int(100.0 * power) / 100
-        values["sm_clock_hz"] = int(sm_clock_hz(card, load, asked) / CLOCK_STEP_HZ) * CLOCK_STEP_HZ
-        values["temperature_c"] = float(int(heat + 0.5 * other + 0.5))
-        values["event_reasons_flags"] = float(_reasons(card, load, asked))
-        values["pcie_rx_bytes_per_s"] = float(int(load.pcie_rx_bytes_per_s * (1.0 + 0.05 * noise)))
-        values["pcie_tx_bytes_per_s"] = float(int(load.pcie_tx_bytes_per_s * (1.0 + 0.05 * other)))
-        values["process_count"] = float(load.process_count)
-        if card.has_memory_sensor:
-            values["memory_temperature_c"] = float(int(heat + 7.5))
-        if card.has_gpm:
-            values["sm_active_ratio"] = whole_percent(load.sm_ratio, noise)
-            values["sm_occupancy_ratio"] = whole_percent(load.occupancy_ratio, other)
-            values["tensor_active_ratio"] = whole_percent(load.tensor_ratio, noise)
-            values["dram_active_ratio"] = whole_percent(min(load.dram_ratio, DRAM_CEILING_RATIO), other)
-            values["fp32_active_ratio"] = whole_percent(load.fp32_ratio, noise)
+        still = self._known.get(load)
+        if still is None:  # a program has some hundred loads, a history some thousand instants
+            still = self._known[load] = _still(self.card, load)
+        ours, theirs = normal_pair(self.seed, ts_ms // 1000)
+        values = still.values.copy()
+        for name, value in still.ours:
+            values[name] = whole_percent(value, ours)
+        for name, value in still.theirs:
+            values[name] = whole_percent(value, theirs)
+        power = still.power_w * (1.0 + still.jitter * ours)
+        values["power_w"] = int(100.0 * min(power, self.card.power_limit_w)) / 100
+        values["temperature_c"] = float(int(still.heat_c + 0.5 * theirs + 0.5))
+        if load.pcie_rx_bytes_per_s:
+            values["pcie_rx_bytes_per_s"] = float(int(load.pcie_rx_bytes_per_s * (1.0 + 0.05 * ours)))
+        if load.pcie_tx_bytes_per_s:
+            values["pcie_tx_bytes_per_s"] = float(int(load.pcie_tx_bytes_per_s * (1.0 + 0.05 * theirs)))
         return values
+
+
+def _still(card: Card, load: Load) -> _Still:
+    asked = asked_w(card, load)
+    power = drawn_w(card, asked)
+    heat = temperature_c(card, load, power)
+    values = {
+        "busy_ratio": 0.0,
+        "memory_busy_ratio": 0.0,
+        "memory_used_bytes": load.memory_used_bytes,
+        "memory_reserved_bytes": float(card.memory_reserved_bytes),
+        "power_w": power,
+        "power_limit_w": card.power_limit_w,
+        "sm_clock_hz": int(sm_clock_hz(card, load, asked) / CLOCK_STEP_HZ) * CLOCK_STEP_HZ,
+        "memory_clock_hz": card.memory_clock_hz,
+        "temperature_c": heat,
+        "event_reasons_flags": float(_reasons(card, load, asked)),
+        "pcie_rx_bytes_per_s": 0.0,
+        "pcie_tx_bytes_per_s": 0.0,
+        "process_count": float(load.process_count),
+    }
+    if card.has_memory_sensor:
+        values["memory_temperature_c"] = float(int(heat + 7.5))
+    ours = {"memory_busy_ratio": load.memory_busy_ratio}
+    theirs = {"busy_ratio": load.busy_ratio}
+    if card.has_gpm:
+        ours |= {
+            "sm_active_ratio": load.sm_ratio,
+            "tensor_active_ratio": load.tensor_ratio,
+            "fp32_active_ratio": load.fp32_ratio,
+        }
+        theirs |= {
+            "sm_occupancy_ratio": load.occupancy_ratio,
+            "dram_active_ratio": min(load.dram_ratio, DRAM_CEILING_RATIO),
+        }
+    values |= dict.fromkeys(ours | theirs, 0.0)
+    jitter = POWER_NOISE_RATIO if load.busy_ratio > 0.0 else IDLE_POWER_NOISE_RATIO
+    return _Still(values, power, jitter, heat, _moving(ours), _moving(theirs))
+
+
+def _moving(ratios: dict[str, float]) -> tuple[tuple[str, float], ...]:
+    """Shares that are not 0: what rests, rests exactly."""
+    return tuple((name, value) for name, value in ratios.items() if value > 0.0)
 
 
 def _reasons(card: Card, load: Load, asked: float) -> int:

@@ -20,6 +20,11 @@ INPUT_WAIT_MS: Final = 3_600
 in turn (60 s are 7.5 periods), so that every cadence sees the same two humps."""
 
 
+def _pace(spread_ratio: float, seed: int, ts_ms: int, period_ms: int) -> float:
+    """Slow noise around 1 in steps of a thousandth: a work then has some hundred loads, not one per instant."""
+    return round(1.0 + spread_ratio * drift(seed, ts_ms, period_ms), 3)
+
+
 @dataclass(frozen=True, slots=True)
 class Training:
     """Synchronous training: compute-bound, with checkpoints.
@@ -40,7 +45,7 @@ class Training:
             return parked(0.4 * self.memory_used_bytes)
         if CHECKPOINT_AFTER_MS <= ts_ms % HOUR_MS < CHECKPOINT_AFTER_MS + CHECKPOINT_MS:
             return parked(self.memory_used_bytes)._replace(pcie_tx_bytes_per_s=4.1e9)
-        pace = 1.0 + 0.03 * drift(self.seed, ts_ms, 20 * MINUTE_MS)
+        pace = _pace(0.03, self.seed, ts_ms, 20 * MINUTE_MS)
         mfu = self.mfu_ratio * pace
         dram = 0.42 * pace
         return Load(
@@ -72,7 +77,7 @@ class InputBound:
         """Load of one rank."""
         if ts_ms - start_ms < WARM_UP_MS:
             return parked(0.4 * self.memory_used_bytes)
-        pace = 1.0 + 0.04 * drift(self.seed, ts_ms, 15 * MINUTE_MS)
+        pace = _pace(0.04, self.seed, ts_ms, 15 * MINUTE_MS)
         if ts_ms % INPUT_PERIOD_MS < INPUT_WAIT_MS:
             return Load(
                 memory_used_bytes=self.memory_used_bytes,
@@ -114,7 +119,7 @@ class Batch:
         """Load of its GPU."""
         if ts_ms - start_ms < WARM_UP_MS:
             return parked(0.5 * self.memory_used_bytes)
-        pace = 1.0 + 0.06 * drift(self.seed, ts_ms, 12 * MINUTE_MS)
+        pace = _pace(0.06, self.seed, ts_ms, 12 * MINUTE_MS)
         return Load(
             memory_used_bytes=self.memory_used_bytes,
             process_count=1,
