@@ -74,7 +74,8 @@ def _schedule(engine: Engine, settings: Settings) -> BlockingScheduler:
         scheduler.add_job(_tick, trigger, args=(job, engine, settings), id=job.name, name=job.help)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        scheduler.shutdown(wait=False)
+        if scheduler.running:  # a second SIGTERM during the end is no error
+            scheduler.shutdown(wait=False)
 
     signal.signal(signal.SIGTERM, stop)
     return scheduler
