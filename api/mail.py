@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from api.report import WeeklyReport, pictures, render_html, render_text
+from api.report import WeeklyReport, pictures, render_html, render_text, weekly
 from core.clock import from_ms
 from core.errors import GpuwiseError
 from core.settings import Settings
@@ -133,6 +133,18 @@ def _start_tls(server: smtplib.SMTP, where: str) -> None:
 
 def _said(text: object) -> str:
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+
+
+def send_weekly(session: Session, settings: Settings, now_ms: int) -> str:
+    """Mail the report of the last seven days once per period; without recipients a dry run.
+
+    Returns:
+        One sentence of what was done.
+
+    Raises:
+        MailError: the mail server refused; recorded in ``mail_log`` all the same.
+    """
+    return send_report(session, settings, now_ms, weekly(session, settings, now_ms))
 
 
 def send_report(session: Session, settings: Settings, now_ms: int, report: WeeklyReport) -> str:

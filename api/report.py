@@ -247,17 +247,3 @@ def render_text(report: WeeklyReport) -> str:
     """The report as plain text; says everything the HTML says but the pictures."""
     text = environment().get_template("mail/weekly.txt").render(report=report)
     return text.replace(formats.NBSP, " ").strip() + "\n"
-
-
-def send_weekly(session: Session, settings: Settings, now_ms: int) -> str:
-    """Mail the report of the last seven days once per period; without recipients a dry run.
-
-    Returns:
-        One sentence of what was done.
-
-    Raises:
-        api.mail.MailError: the mail server refused; recorded in ``mail_log`` all the same.
-    """
-    from api.mail import send_report
-
-    return send_report(session, settings, now_ms, weekly(session, settings, now_ms))

@@ -43,7 +43,9 @@ def _prepare(database_url: str) -> None:
     child.start()
     child.join()
     if child.exitcode:
-        raise GpuwiseError("the database could not be prepared: see the message above, then start the agent again")
+        raise GpuwiseError(
+            "the database could not be prepared: see the message above, then start the agent again"
+        )
 
 
 def _ensure_ready(database_url: str) -> None:

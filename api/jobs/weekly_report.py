@@ -5,6 +5,7 @@ from typing import Final
 from sqlalchemy import Engine
 
 from api.jobs.model import Job
+from api.mail import send_weekly
 from core.settings import Settings
 from store.engine import session_scope
 
@@ -13,8 +14,6 @@ WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 def run(engine: Engine, settings: Settings, now_ms: int) -> str:
     """Send the report of the last seven days once; without recipients it is a dry run that says so."""
-    from api.report import send_weekly
-
     with session_scope(engine) as session:
         return send_weekly(session, settings, now_ms)
 

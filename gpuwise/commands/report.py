@@ -28,6 +28,7 @@ def report() -> None:
 def weekly(send: bool, out: Path | None, as_json: bool, database_url: str | None) -> int:
     """The last seven full days of data against the seven before; prints text unless told otherwise."""
     from api import report as reports
+    from api.mail import send_report
     from api.resources.as_json import to_json
     from core.clock import now_ms
     from store.engine import make_engine, session_scope
@@ -44,7 +45,7 @@ def weekly(send: bool, out: Path | None, as_json: bool, database_url: str | None
             body = {"period": made.period, "subject": made.subject, "overview": to_json(made.overview)}
             click.echo(json.dumps(body, indent=2, ensure_ascii=False))
         if send:
-            click.echo(reports.send_weekly(session, settings, now_ms()), err=as_json)
+            click.echo(send_report(session, settings, now_ms(), made), err=as_json)
         if not (send or out or as_json):
             click.echo(reports.render_text(made), nl=False)
     return 0

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.mail import MailError, deliver, report_message
-from api.report import report_of, send_weekly
+from api.mail import MailError, deliver, report_message, send_weekly
+from api.report import report_of
 from core.settings import Secret, Settings
 from gpuwise.commands.report import report as report_command
 from store.models.mail_log import MailLogRow
