@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.finding import Grade, Range
+from core.finding import GRADED_DOWN, Grade, Range
 
 FLOOR_DAYS: Final = 14.0
 FLOOR_COVERED_H: Final = 30.0
@@ -44,7 +44,7 @@ def graded(grade: Grade, basis: str, *, span_h: float, covered_h: float) -> tupl
         return grade, f"{_WORDS[grade]}. {basis}."
     lower = _DOWN[grade]
     return lower, (
-        f"{_WORDS[lower]}. {basis}. Graded down from {grade}: {duration(covered_h)} of data,"
+        f"{_WORDS[lower]}. {basis}. {GRADED_DOWN} from {grade}: {duration(covered_h)} of data,"
         f" 14 days are the floor for spending advice."
     )
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_lines import Point, sparkline
-from api.words import GRADE, TOGETHER
+from api.words import TOGETHER, grade_word
 from core.finding import Effort, Finding, Grade, Saving, Status
 from store.queries.recommendations import Recommendation
 
@@ -161,7 +161,7 @@ def row_of(id_: str, finding: Finding, status: Status | None = None) -> Recommen
             chart_points(finding), unit=str(finding.chart.get("unit", "")), threshold=threshold(finding)
         ),
         grade=finding.grade,
-        grade_word=GRADE[finding.grade],
+        grade_word=grade_word(finding),
         confidence=finding.confidence,
         effort=finding.effort,
         status=status,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.activity import Activity
-from core.finding import Effort, Grade, Status
+from core.finding import Effort, Finding, Grade, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ TOGETHER: Final = {
     "parked-model": "Unload the idle models from {count} GPUs on {hosts}",
 }
 """Title of findings of one rule on neighbouring GPUs, said at once."""
+
+
+def grade_word(finding: Finding) -> str:
+    """How the figure was had, or that there is little data behind it."""
+    return "little data yet" if finding.is_short_of_data else GRADE[finding.grade]
 
 
 def activity_name(activity: Activity | str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 
 class Grade(StrEnum):
@@ -18,6 +18,10 @@ class Grade(StrEnum):
     """A formula."""
     D = "D"
     """Literature only."""
+
+
+GRADED_DOWN: Final = "Graded down"
+"""How a confidence says that a grade is lower than the method earns."""
 
 
 class Effort(StrEnum):
@@ -165,6 +169,11 @@ class Finding:
     gpu_uuids: tuple[str, ...] = ()
     stage: str = "workload"
     chart: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_short_of_data(self) -> bool:
+        """Graded down because there is less data than spending advice wants; its confidence says how much."""
+        return GRADED_DOWN in self.confidence
 
     @property
     def fingerprint(self) -> str:

@@ -21,7 +21,7 @@ from api.resources import advise
 from api.resources.recommendation_actions import APPLIES, Act, act
 from api.resources.scope import Scope
 from api.templating import render
-from api.words import GRADE, STATUS, Word
+from api.words import STATUS, Word, grade_word
 from core.clock import from_ms
 from core.evidence import Window
 from core.finding import Finding, NotEvaluated, Status, Totals
@@ -207,7 +207,7 @@ def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
         chart_title=str(finding.chart.get("unit", "")),
         chart_rows=tuple(reversed(chart_points(finding)[-48:])),
         evidence=facts_of(finding.evidence),
-        grade_word=GRADE[finding.grade],
+        grade_word=grade_word(finding),
         status_word=STATUS[rec.status],
         life=tuple(
             LifeLine(event.at_ms, STATUS[event.status], event.note)

@@ -1,14 +1,16 @@
 """Page logic without a page: series, evidence in words, grouping, the sentence, the week."""
 
+import re
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
-from api.overview_parts import days_title, headline, share_words, tiles
+from api.overview_parts import build_days, day_activities, days_title, headline, share_words, tiles
 from api.pages.facts import facts_of, split, text_of
 from api.pages.gpu_series import MOST, from_hours, from_samples, step_for
-from api.rec_row import rows_of, sums
+from api.pages.overview import page_of
+from api.rec_row import row_of, rows_of, sums
 from api.report import compared, report_window, subject
 from core.activity import Activity
 from core.evidence import Window
@@ -121,6 +123,13 @@ def test_findings_that_say_the_same_of_neighbours_share_a_row() -> None:
     assert rows[1].alike == ()
 
 
+def test_a_grade_lowered_for_little_data_does_not_claim_a_method() -> None:
+    rec = good.recommendation(1)
+    short = replace(rec.finding, confidence="Moderate. Graded down from A: 7 minutes of data.")
+    assert row_of("1", short).grade_word == "little data yet"
+    assert row_of("1", rec.finding).grade_word != "little data yet"
+
+
 def test_a_group_ranks_by_what_it_saves_together() -> None:
     given = [empty_gpu(1, "a", 900.0), empty_gpu(2, "b", 500.0), empty_gpu(3, "b", 500.0)]
     hosts = {f"GPU-{i + 1}": host for i, (_, host) in enumerate(given)}
@@ -188,8 +197,31 @@ def test_a_share_is_said_as_people_say_it() -> None:
 
 
 def test_a_fleet_that_works_is_told_so() -> None:
-    money = replace(good.overview().money, idle_usd=Decimal(0))
+    money = replace(good.overview().money, idle_usd=Decimal(0), unseen_usd=Decimal(0))
     assert days_title(good.overview(money=money)) == "Nearly every dollar bought work"
+    assert headline(good.overview(money=money))[1] == "None of it bought hours in which nothing ran."
+
+
+def test_what_was_not_seen_is_not_told_as_work() -> None:
+    money = replace(good.overview().money, idle_usd=Decimal(0))
+    view = good.overview(money=money)
+    assert days_title(view) == "Hardly a dollar is known to be idle"
+    assert headline(view)[1] == "None of it is known to have bought hours in which nothing ran."
+    spend = tiles(good.overview())[0]
+    assert spend.note.endswith("$3,048 of it not seen")
+
+
+def test_a_gap_is_hatched_in_the_chart_of_days_once() -> None:
+    chart, in_hours = build_days(good.overview())
+    assert not in_hours
+    (bar,) = re.findall(r"<title>2 Nov: ([^<]*)</title>", chart)
+    assert bar == "unknown $2,700"
+    hours, _ = build_days(good.overview(money=good.empty_overview().money))
+    assert re.findall(r"<title>2 Nov: ([^<]*)</title>", hours) == ["unknown 675\xa0GPU-h"]
+    assert Activity.UNKNOWN in day_activities(good.overview())
+    row = page_of(good.overview(), good.frame()).day_rows[12]
+    assert (row.spend_usd, row.unseen_usd) == (Decimal(2700), Decimal(2700))
+    assert sum(usd for usd in row.by_activity if usd is not None) == Decimal(2700)
 
 
 def test_the_week_is_seven_full_days_before_the_newest_one() -> None:
