@@ -12,7 +12,7 @@ from advisor.waterfall import totals
 from api.resources.evidence import read_evidence
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
-from core.evidence import Window
+from core.evidence import Evidence, Window
 from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
 from store.queries import meta
 from store.queries import recommendations as kept
@@ -47,7 +47,7 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
     seen = read_evidence(scope)
     advice = advise(seen)
     if record:
-        kept.record(scope.session, advice, scope.now_ms)
+        kept.record(scope.session, advice, scope.now_ms, _judged(seen))
     by_fingerprint = {item.finding.fingerprint: item for item in kept.listing(scope.session)}
     counting = [finding for finding in advice.findings if _counts(by_fingerprint.get(finding.fingerprint))]
     whole = advice.totals if len(counting) == len(advice.findings) else totals(seen, counting)
@@ -65,6 +65,12 @@ def view_of(advice: Advice, whole: Totals, by_fingerprint: Mapping[str, Recommen
         not_evaluated=advice.not_evaluated,
         totals=totals_view(whole),
     )
+
+
+def _judged(seen: Evidence) -> set[tuple[str, str]]:
+    """GPUs and engines that have hours in the window: of the others a run says nothing."""
+    gpus = {("gpu", gpu.gpu_uuid) for gpu in seen.gpus}
+    return gpus | {("engine", engine.identity.engine) for engine in seen.engines}
 
 
 def _counts(item: Recommendation | None) -> bool:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.clock import from_ms, to_ms
 from core.errors import StoreError
 from core.finding import Advice, Finding, NotEvaluated, Status
+from core.units import DAY_MS
 from store import finding_json
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
@@ -18,10 +19,15 @@ from store.models.recommendation_event import RecommendationEventRow
 _LIVE: Final = frozenset({Status.OPEN.value, Status.REOPENED.value})
 """Nobody has acted: gone when no longer found."""
 _FOUND_AGAIN: Final = {
-    Status.DONE.value: (Status.REOPENED, "found again after it was done"),
+    Status.DONE.value: (Status.REOPENED, "still found a week after it was done"),
     Status.VERIFIED.value: (Status.REOPENED, "found again after it was verified"),
     Status.GONE.value: (Status.OPEN, "found again"),
 }
+DONE_GRACE_MS: Final = 7 * DAY_MS
+"""How long a done finding stays done while it is still found: rules look back seven days, so until then it may be
+found from the days before somebody acted."""
+_NAMED: Final = frozenset({"gpu", "engine"})
+"""Kinds of subject that have hours of their own; any other is judged by the GPUs there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +59,25 @@ class RecommendationEvent:
     note: str | None
 
 
-def record(session: Session, advice: Advice, now_ms: int) -> None:
+def record(
+    session: Session, advice: Advice, now_ms: int, judged: Collection[tuple[str, str]] | None = None
+) -> None:
     """Take over one run of the rules.
 
-    A finding keeps its status while it is found again; one that was done is reopened. An open one that is no
-    longer found is gone, unless its rule could not judge its subject in this run. A snooze that ran out ends.
+    A finding keeps its status while it is found again; one that was done is reopened when it is still found
+    ``DONE_GRACE_MS`` later. An open one that is no longer found is gone, unless its subject was not judged in this
+    run. A snooze that ran out ends.
+
+    Args:
+        session: where.
+        advice: what the rules said.
+        now_ms: when.
+        judged: GPUs and engines (kind, id) with data in the run's window; None: every one of them.
     """
     now = from_ms(now_ms)
     rows = {row.fingerprint: row for row in session.scalars(select(RecommendationRow).with_for_update())}
     found = {finding.fingerprint: finding for finding in advice.findings}
+    at_rest = _lately_done(session, now_ms)
     for fingerprint, finding in found.items():
         row = rows.get(fingerprint)
         if row is None:
@@ -69,7 +85,7 @@ def record(session: Session, advice: Advice, now_ms: int) -> None:
             continue
         row.finding = finding_json.to_text(finding)
         row.seen_at = now
-        if row.status in _FOUND_AGAIN:
+        if row.status in _FOUND_AGAIN and row.id not in at_rest:
             status, note = _FOUND_AGAIN[row.status]
             _change(session, row, status, now, note)
     silent = {(item.rule_id, item.subject.kind, item.subject.id) for item in advice.not_evaluated}
@@ -78,10 +94,32 @@ def record(session: Session, advice: Advice, now_ms: int) -> None:
         if row.status == Status.SNOOZED.value and row.snoozed_until is not None and row.snoozed_until <= now:
             row.snoozed_until = None
             _change(session, row, Status.OPEN, now, "snooze ran out")
-        judged = row.rule_id not in mute and (row.rule_id, row.subject_kind, row.subject_id) not in silent
-        if fingerprint not in found and judged and row.status in _LIVE:
+        told = row.rule_id not in mute and (row.rule_id, row.subject_kind, row.subject_id) not in silent
+        if fingerprint not in found and told and row.status in _LIVE and _was_judged(row, judged):
             _change(session, row, Status.GONE, now, "no longer found")
     session.flush()
+
+
+def _lately_done(session: Session, now_ms: int) -> set[int]:
+    """Done recommendations that became so less than ``DONE_GRACE_MS`` ago."""
+    row, event = RecommendationRow, RecommendationEventRow
+    statement = (
+        select(row.id)
+        .join(event, event.recommendation_id == row.id)
+        .where(row.status == Status.DONE.value, event.status_to == Status.DONE.value)
+        .group_by(row.id)
+        .having(func.max(event.at) > from_ms(now_ms - DONE_GRACE_MS))
+    )
+    return set(session.scalars(statement))
+
+
+def _was_judged(row: RecommendationRow, judged: Collection[tuple[str, str]] | None) -> bool:
+    """Its subject had data to be judged by: without any, not being found says nothing."""
+    if judged is None:
+        return True
+    if row.subject_kind in _NAMED:
+        return (row.subject_kind, row.subject_id) in judged
+    return any(kind == "gpu" for kind, _ in judged)
 
 
 def _is_whole_rule(item: NotEvaluated) -> bool:

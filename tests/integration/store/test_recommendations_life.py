@@ -20,7 +20,8 @@ from core.finding import (
 )
 from store.queries import recommendations as kept
 
-DAY = 86_400_000
+HOUR = 3_600_000
+DAY = 24 * HOUR
 T0 = 1_791_158_400_000
 TOTALS = Totals(None, None, None, None)
 FINDING = Finding(
@@ -42,7 +43,13 @@ FINDING = Finding(
 
 
 def run(session: Session, day: int, *findings: Finding, not_evaluated: tuple[NotEvaluated, ...] = ()) -> None:
-    kept.record(session, Advice(findings, not_evaluated, TOTALS), T0 + day * DAY)
+    run_at(session, T0 + day * DAY, *findings, not_evaluated=not_evaluated)
+
+
+def run_at(
+    session: Session, at_ms: int, *findings: Finding, not_evaluated: tuple[NotEvaluated, ...] = ()
+) -> None:
+    kept.record(session, Advice(findings, not_evaluated, TOTALS), at_ms)
     session.commit()
 
 
@@ -119,12 +126,61 @@ def test_what_people_decided_stays_when_it_is_found_again(session: Session, stat
     assert (only(session).status, only(session).note) == (status, "spare for the launch")
 
 
-def test_done_and_found_again_it_is_reopened(session: Session) -> None:
+@pytest.mark.parametrize("hours", [1, 24, 7 * 24 - 1])
+def test_done_it_stays_done_while_the_days_before_still_show_it(session: Session, hours: int) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.DONE, T0 + HOUR, note="unloaded it")
+    run_at(session, T0 + HOUR + hours * HOUR, FINDING)
+    assert (only(session).status, only(session).note) == (Status.DONE, "unloaded it")
+    assert life(session)[-1] == (Status.OPEN, Status.DONE)
+
+
+def test_still_found_a_week_after_it_was_done_it_is_reopened(session: Session) -> None:
     run(session, 0, FINDING)
     kept.set_status(session, only(session).id, Status.DONE, T0 + 1, note="stopped it")
-    run(session, 1, FINDING)
+    run_at(session, T0 + 1 + 7 * DAY, FINDING)
     assert only(session).status is Status.REOPENED
     assert life(session)[-1] == (Status.DONE, Status.REOPENED)
+
+
+def test_done_a_second_time_it_has_a_week_again(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.DONE, T0 + 1)
+    run(session, 8, FINDING)
+    assert only(session).status is Status.REOPENED
+    kept.set_status(session, only(session).id, Status.DONE, T0 + 9 * DAY)
+    run(session, 10, FINDING)
+    assert only(session).status is Status.DONE
+    run(session, 16, FINDING)
+    assert only(session).status is Status.REOPENED
+
+
+def test_dismissed_it_stays_dismissed_whether_it_leaves_or_comes_back(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.DISMISSED, T0 + 1, note="hot spare")
+    for day in (1, 30, 400):
+        run(session, day)
+        run_at(session, T0 + day * DAY + HOUR, FINDING)
+        assert only(session).status is Status.DISMISSED
+    assert life(session)[-1] == (Status.OPEN, Status.DISMISSED)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "engine"])
+def test_what_had_no_data_keeps_its_finding_open(session: Session, kind: str) -> None:
+    run(session, 0, replace(FINDING, subject=Subject(kind, "a")))
+    kept.record(session, Advice((), (), TOTALS), T0 + DAY, {("gpu", "b"), ("engine", "b")})
+    assert only(session).status is Status.OPEN
+    kept.record(session, Advice((), (), TOTALS), T0 + 2 * DAY, {(kind, "a")})
+    assert only(session).status is Status.GONE
+
+
+@pytest.mark.parametrize("kind", ["fleet", "host"])
+def test_a_fleet_is_judged_when_any_gpu_was(session: Session, kind: str) -> None:
+    run(session, 0, replace(FINDING, subject=Subject(kind, "a")))
+    kept.record(session, Advice((), (), TOTALS), T0 + DAY, {("engine", "b")})
+    assert only(session).status is Status.OPEN
+    kept.record(session, Advice((), (), TOTALS), T0 + 2 * DAY, {("gpu", "b")})
+    assert only(session).status is Status.GONE
 
 
 def test_a_snooze_lasts_until_its_end(session: Session) -> None:
