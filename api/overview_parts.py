@@ -38,6 +38,10 @@ SHARES: Final = (
 """Shares that people name; every other one is a percentage."""
 
 
+WORTH_SAYING: Final = 0.005
+"""A smaller share of the spend that was not seen is not worth a reader's time."""
+
+
 def headline(view: Overview) -> tuple[str, str]:
     """The sentence and its second half about idle money (or hours where nothing is priced)."""
     when = period_words(view)
@@ -47,7 +51,8 @@ def headline(view: Overview) -> tuple[str, str]:
         if money.idle_usd is None:
             return first, ""
         if money.idle_usd == 0:
-            return first, "None of it bought hours in which nothing ran."
+            known = " is known to have" if money.unseen_usd else ""
+            return first, f"None of it{known} bought hours in which nothing ran."
         return first, f"{formats.money(money.idle_usd)} of it bought hours in which nothing ran."
     total = next((row.gpu_h for row in view.funnel if row.step == "total"), None)
     idle = sum(day.seconds_by_activity.get(a, 0.0) for day in view.days for a in IDLE) / 3600
@@ -77,6 +82,9 @@ def tiles(view: Overview) -> tuple[Tile, ...]:
     money, totals = view.money, view.totals
     priced = money.priced_ratio
     note = f"{formats.percent(priced)} of GPU time priced" if priced is not None and priced < 0.995 else ""
+    if (money.unseen_ratio or 0.0) >= WORTH_SAYING:
+        unseen = f"{formats.money(money.unseen_usd)} of it not seen"
+        note = f"{unseen} · {note}" if note else unseen
     nothing = "prices are named below" if money.spend_usd is not None else "no price known"
     if view.previous is not None and view.previous.change_ratio is not None:
         change = formats.change(1 + view.previous.change_ratio, 1)
@@ -125,7 +133,8 @@ def _energy_note(view: Overview) -> str:
 def _day_layers(days: Sequence[Day], in_hours: bool) -> list[Layer]:
     def value(day: Day, activity: Activity) -> float | None:
         if in_hours:
-            return day.seconds_by_activity.get(activity, 0.0) / 3600 if day.seconds_by_activity else None
+            seconds = day.known_seconds_by_activity
+            return seconds.get(activity, 0.0) / 3600 if seconds else None
         return float(day.cost_by_activity.get(activity, 0)) if day.cost_by_activity else None
 
     layers = [
@@ -134,13 +143,23 @@ def _day_layers(days: Sequence[Day], in_hours: bool) -> list[Layer]:
     return [layer for layer in layers if any(layer.values)]
 
 
+def day_activities(view: Overview) -> tuple[Activity, ...]:
+    """Activities of the chart of days, in its order; a gap is unknown."""
+    return tuple(
+        a
+        for a in ACTIVITY
+        if any(day.cost_by_activity.get(a) or day.known_seconds_by_activity.get(a) for day in view.days)
+    )
+
+
 def days_title(view: Overview) -> str:
     """What the chart of days shows, as a sentence."""
     ratio = view.money.idle_ratio
     if ratio is None:
         return "GPU-hours per day by activity"
     if ratio < 0.02:
-        return "Nearly every dollar bought work"
+        seen = (view.money.unseen_ratio or 0.0) < 0.02
+        return "Nearly every dollar bought work" if seen else "Hardly a dollar is known to be idle"
     return f"{share_words(ratio)} of the money did no work"
 
 

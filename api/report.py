@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session
 
 from api import formats
 from api.charts_png import colour_of, to_png, tokens
-from api.overview_parts import Tile, build_days, build_funnel, days_title, headline, tiles
+from api.overview_parts import Tile, build_days, build_funnel, day_activities, days_title, headline, tiles
 from api.rec_row import RecommendationRow, rows_of
 from api.resources.overview import WAITING, overview
 from api.resources.overview_model import Overview
 from api.resources.scope import Scope
 from api.templating import environment
-from api.words import ACTIVITY, activity_class
+from api.words import activity_class
 from core.activity import Activity
 from core.clock import from_ms
 from core.evidence import Window
@@ -137,7 +137,7 @@ def report_of(
         recommendations=rows_of(view.recommendations if found is None else found, host_of, most=BEST),
         open_count=view.open_count,
         charts=_charts(view),
-        activities=tuple(a for a in ACTIVITY if any(day.seconds_by_activity.get(a) for day in view.days)),
+        activities=day_activities(view),
         hosts=_hosts(view),
         quality=(
             f"{formats.percent(view.coverage_ratio)} of samples received from {view.gpu_count} GPUs on"

@@ -90,7 +90,7 @@ class MedianPrice:
         as_of: date of the newest row, ISO, possibly reduced.
         gpus_per_unit: GPUs rented together in most rows; on a tie the larger, so that no saving is claimed for part of a node.
         market_key: the model whose market it is (another one for a card that nobody rents out).
-        basis: for people.
+        basis: for people; names the card, because several prices stand side by side.
     """
 
     gpu_key: str
@@ -174,7 +174,7 @@ def median_on_demand(gpu_key: str | None) -> MedianPrice | None:
     medians = [median(own) for own in by_provider.values()]
     as_of = max(row.as_of for row, _ in rows)
     where = "1 provider" if len(medians) == 1 else f"{len(medians)} providers"
-    stand_in = "" if market_key == gpu_key else f" of {market_key} ({gpu_key} has no market of its own)"
+    stand_in = "" if market_key == gpu_key else f" ({gpu_key} has no market of its own)"
     return MedianPrice(
         gpu_key=gpu_key,
         usd_per_gpu_hour=median(medians),
@@ -185,7 +185,7 @@ def median_on_demand(gpu_key: str | None) -> MedianPrice | None:
         as_of=as_of,
         gpus_per_unit=_commonest(row.gpu_count for row, _ in rows),
         market_key=market_key,
-        basis=f"catalogue: median on-demand{stand_in}, {where}, {as_of}",
+        basis=f"catalogue: median on-demand of {market_key}{stand_in}, {where}, {as_of}",
     )
 
 

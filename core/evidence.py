@@ -29,7 +29,7 @@ class Price:
 
     Attributes:
         usd_per_gpu_hour: dollars.
-        basis: for people: ``your price of 2026-09-01`` or ``catalogue: median on-demand of 9 providers, 2026-11-09``.
+        basis: for people: ``your price of 2026-09-01`` or ``catalogue: median on-demand of H100-SXM5-80GB, …``.
         billing: ``on_demand``, ``reserved``, ``spot``, ``owned``.
         gpus_per_unit: GPUs that can only be released together (a node of 8); 1 when each can.
         as_of: ISO date of the price.

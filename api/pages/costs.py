@@ -63,6 +63,7 @@ class CostsPage:
     left_out: int
     days: tuple[CostRow, ...]
     chart: Markup | None
+    has_unseen: bool
     bases: tuple[str, ...]
     carbon: str
 
@@ -109,19 +110,31 @@ def _known(values: Iterable[float | None]) -> float | None:
 
 
 def chart_of(days: Sequence[CostRow]) -> Markup | None:
-    """Cost per day, used and idle; None when nothing is priced."""
+    """Cost per day: used, idle, not seen; None when nothing is priced."""
     if total(days) is None:
         return None
-    idle = tuple(None if row.idle_cost_usd is None else float(row.idle_cost_usd) for row in days)
-    used = tuple(
-        None if row.cost_usd is None else float(row.cost_usd - (row.idle_cost_usd or 0)) for row in days
-    )
-    spent, wasted = sum(v or 0 for v in used) + sum(v or 0 for v in idle), sum(v or 0 for v in idle)
-    return stacked_bars(
-        [formats.day(_day_ms(row.key)) for row in days],
-        [Layer("m-used", "used", used), Layer("m-idle", "idle", idle)],
-        label=f"Cost per day in US dollars over {len(days)} days: {formats.money(spent)}, of it {formats.money(wasted)} idle",
-    )
+    wasted, unseen = _sum(row.idle_cost_usd for row in days), _sum(row.unseen_cost_usd for row in days)
+    label = f"Cost per day in US dollars over {len(days)} days: {formats.money(total(days))}, of it"
+    label += f" {formats.money(wasted)} idle"
+    layers = [
+        Layer("m-used", "used", tuple(_float(_used(row)) for row in days)),
+        Layer("m-idle", "idle", tuple(_float(row.idle_cost_usd) for row in days)),
+    ]
+    if unseen:
+        layers.append(Layer("a-unknown", "not seen", tuple(_float(row.unseen_cost_usd) for row in days)))
+        label += f", {formats.money(unseen)} not seen"
+    return stacked_bars([formats.day(_day_ms(row.key)) for row in days], layers, label=label)
+
+
+def _used(row: CostRow) -> Decimal | None:
+    """Cost that is neither idle nor of a gap; energy is in it where the site pays for power."""
+    if row.cost_usd is None:
+        return None
+    return row.cost_usd - (row.idle_cost_usd or Decimal(0)) - (row.unseen_cost_usd or Decimal(0))
+
+
+def _float(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
 
 
 def _day_ms(key: str | None) -> int:
@@ -162,6 +175,7 @@ def page_of(
         left_out=max(0, len(ordered) - MOST_LINES),
         days=tuple(days),
         chart=chart_of(days),
+        has_unseen=any(row.unseen_cost_usd for row in days),
         bases=tuple(dict.fromkeys(b for row in found for b in (row.price_basis or "").split("; ") if b)),
         carbon=""
         if factor is None

@@ -15,8 +15,11 @@ from api.pages.gpu_charts import Charts, TableRow, as_json, draw, table_rows
 from api.pages.gpu_series import RAW_UP_TO_MS, GpuSeries, from_hours, from_samples
 from api.problems import NotFoundError
 from api.rec_row import RecommendationRow, row_of
-from api.resources.pricing import price_lookup, spec_of
-from api.resources.scope import Scope, parse_time
+from api.resources import costs
+from api.resources.book import read_book, step_for
+from api.resources.by import By
+from api.resources.pricing import spec_of
+from api.resources.scope import Scope, in_hours, parse_time
 from api.templating import render
 from core.activity import IDLE, Activity
 from core.clock import iso
@@ -24,7 +27,6 @@ from core.errors import UsageError
 from core.evidence import Price, Window
 from core.samples import GpuSample, ProcessSample
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
-from ledger.cost import cost_usd
 from store.queries import fleet, hours, recommendations, samples
 from store.queries.fleet import FleetGpu
 
@@ -56,8 +58,26 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuMoney:
+    """Figures of one GPU that come from hours.
+
+    Attributes:
+        widened: they are of whole clock hours, as the table of costs, and those are more than the charts' window.
+        price: now.
+        cost_usd: of clock time. idle_usd, unseen_usd: parts of it. All None unpriced. idle_h: empty or parked.
+    """
+
+    widened: bool
+    price: Price | None
+    cost_usd: Decimal | None
+    idle_usd: Decimal | None
+    unseen_usd: Decimal | None
+    idle_h: float
+
+
+@dataclass(frozen=True, slots=True)
 class GpuPage:
-    """Everything the page prints; money and hours are of ``window``."""
+    """Everything the page prints; charts are of ``window``, money of the clock hours around it."""
 
     frame: Frame
     gpu: FleetGpu
@@ -74,10 +94,7 @@ class GpuPage:
     charts: Charts
     activities: tuple[Activity, ...]
     covered_ratio: float | None
-    price: Price | None
-    cost_usd: Decimal | None
-    idle_usd: Decimal | None
-    idle_h: float
+    money: GpuMoney
     holders: tuple[Holder, ...]
     recommendations: tuple[RecommendationRow, ...]
     rows: tuple[TableRow, ...]
@@ -118,24 +135,22 @@ def read_series(scope: Scope, gpu_uuid: str) -> GpuSeries:
     return from_hours(hours.gpu_hours(scope.session, window, [gpu_uuid]), window)
 
 
-def money(
-    scope: Scope, gpu: FleetGpu, window: Window
-) -> tuple[Price | None, Decimal | None, Decimal | None, float]:
-    """Price now, cost and idle cost of the window's covered time (None unpriced), idle hours."""
-    lookup = price_lookup(scope.session, scope.settings)
+def money(scope: Scope, gpu: FleetGpu) -> GpuMoney:
+    """What ``costs --by gpu`` says of this GPU over the scope's window, and its price now."""
+    uuid = gpu.identity.gpu_uuid
+    window = in_hours(scope.window, hours.bounds(scope.session))
+    hourly = replace(scope, window=window)
+    book = read_book(hourly, step_for(By.GPU), gpu_uuids=[uuid])
+    row = next(iter(costs.rows(hourly, By.GPU, book=book)), None)
     spec = spec_of(gpu.identity)
-    key = spec.gpu_key if spec else None
-    cost: Decimal | None = None
-    idle: Decimal | None = None
-    idle_s = 0.0
-    for hour in hours.gpu_hours(scope.session, window, [gpu.identity.gpu_uuid]):
-        idle_hour_s = sum(hour.seconds.get(activity, 0.0) for activity in IDLE)
-        idle_s += idle_hour_s
-        price = lookup(gpu.identity, key, hour.hour_ms)
-        if price is not None:
-            cost = (cost or Decimal(0)) + cost_usd(hour.covered_s, price)
-            idle = (idle or Decimal(0)) + cost_usd(idle_hour_s, price)
-    return lookup(gpu.identity, key, scope.now_ms), cost, idle, idle_s / 3600
+    return GpuMoney(
+        widened=window.from_ms < scope.window.from_ms or window.to_ms > scope.window.to_ms,
+        price=book.prices(gpu.identity, spec.gpu_key if spec else None, scope.now_ms),
+        cost_usd=None if row is None else row.cost_usd,
+        idle_usd=None if row is None else row.idle_cost_usd,
+        unseen_usd=None if row is None else row.unseen_cost_usd,
+        idle_h=sum(part.seconds.get(activity, 0.0) for part in book.sums for activity in IDLE) / 3600,
+    )
 
 
 def holders(rows: list[ProcessSample]) -> tuple[Holder, ...]:
@@ -171,7 +186,6 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
     window, uuid = scope.window, gpu.identity.gpu_uuid
     series = read_series(scope, uuid)
     limit = power_limit_w(gpu)
-    price, cost, idle, idle_h = money(scope, gpu, window)
     rows, left_out = table_rows(series)
     path = f"/gpus/{quote(uuid, safe='')}"
     name = f"GPU {gpu.identity.index}" if gpu.identity.index is not None else uuid
@@ -204,10 +218,7 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
         charts=draw(series, gpu.identity.memory_total_bytes, limit),
         activities=tuple(seconds_by_activity(series.columns)),
         covered_ratio=min(1.0, covered_s / known_s) if known_s > 0 else None,
-        price=price,
-        cost_usd=cost,
-        idle_usd=idle,
-        idle_h=idle_h,
+        money=money(scope, gpu),
         holders=holders(process_rows),
         recommendations=tuple(row_of(str(rec.id), rec.finding, rec.status) for rec in found),
         rows=rows,

@@ -16,6 +16,7 @@ from api.overview_parts import (
     anchor,
     build_days,
     build_funnel,
+    day_activities,
     days_title,
     headline,
     strip_columns,
@@ -56,7 +57,10 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class DayRow:
-    """One day of the table under the chart: money by activity in the chart's order; None where nothing is known."""
+    """One day of the table under the chart: money by activity in the chart's order; None where nothing is known.
+
+    ``unseen_usd`` is the part of unknown, and of the spend, that no sample vouches for.
+    """
 
     day: str
     spend_usd: Decimal | None
@@ -130,11 +134,7 @@ def page_of(view: Overview, frame: Frame, found: Sequence[Recommendation] | None
     chart, in_hours = build_days(view)
     first, second = headline(view)
     funnel_title, funnel_chart, funnel_note = build_funnel(view)
-    shown = tuple(
-        a
-        for a in ACTIVITY
-        if any(day.cost_by_activity.get(a) or day.seconds_by_activity.get(a) for day in view.days)
-    )
+    shown = day_activities(view)
     window = strip_window(view)
     in_strips = {a for line in view.fleet for a in line.strip}
     return OverviewPage(

@@ -4,7 +4,7 @@ The database adds hours up to the coarsest stretch that the question allows (``s
 so that a month of a fleet is a few hundred rows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,20 +70,25 @@ def step_for(by: By) -> int | None:
     return HOUR_MS if by in BY_THE_HOUR else DAY_MS
 
 
-def read_book(scope: Scope, step_ms: int | None = DAY_MS) -> Book:
+def read_book(
+    scope: Scope, step_ms: int | None = DAY_MS, *, gpu_uuids: Collection[str] | None = None
+) -> Book:
     """Read fleet, hours and prices of the scope's window: three queries, whatever the raw history.
 
     Args:
         scope: where and when.
         step_ms: stretches to add hours up to; a day serves every key but ``hour`` and ``engine``.
+        gpu_uuids: only these GPUs; default all.
     """
     prices = price_lookup(scope.session, scope.settings)
     stretches = Stretches(step_ms, _cuts(prices, scope.window))
-    rows = gpu_sums(scope.session, scope.window, stretches)
+    rows = gpu_sums(scope.session, scope.window, stretches, gpu_uuids)
     with_hours = {row.gpu_uuid for row in rows}
     gpus: dict[str, FleetGpu] = {}
     spans: dict[str, Window] = {}
     for gpu in fleet.gpus(scope.session):
+        if gpu_uuids is not None and gpu.identity.gpu_uuid not in gpu_uuids:
+            continue
         span = _span(gpu, scope.window)
         if span is None and gpu.identity.gpu_uuid not in with_hours:
             continue

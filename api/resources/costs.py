@@ -1,14 +1,17 @@
 """What the GPUs cost, what of it was idle, and the energy and carbon behind it, by any key.
 
-``cost_usd`` is rate × covered time (and the site's energy where the site pays for power apart from the GPU's
-price). Time without samples is neither spend nor idle: ``unseen_cost_usd`` says what it would have cost. A GPU
-without a price has no cost, never 0. A stretch of hours is priced once and its price shared out.
+``cost_usd`` is rate × clock time from a GPU's first to its last sample (and the site's energy where the site pays
+for power apart from the GPU's price). A gap in samples is unknown: neither idle nor free, so it is in the cost, and
+``unseen_cost_usd`` says how much of it. A GPU without a price has no cost, never 0. A GPU's cost is rounded over all
+its time and then shared out, so that every grouping adds up to the same micro-dollar. Source: cost-model 1 and 2.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby
+from math import fsum
 from typing import Annotated
 
 from api.resources.book import Book, book_for
@@ -23,7 +26,7 @@ from api.resources.usage import HOUR_S, in_order
 from core.activity import IDLE, Activity
 from core.evidence import Price, Site
 from ledger.carbon import carbon_g
-from ledger.cost import cost_usd
+from ledger.cost import Meter, cost_usd
 from ledger.energy import energy_cost_usd, site_kwh
 from ledger.share import split_usd
 
@@ -37,7 +40,8 @@ class CostRow:
     ]
     label: Annotated[str, about("The group for people.")]
     cost_usd: Annotated[
-        Decimal | None, about("Rate × time with samples, plus energy where energy_in_cost; null: no price.")
+        Decimal | None,
+        about("Rate × clock time, gaps included, plus energy where energy_in_cost; null: no price."),
     ]
     idle_cost_usd: Annotated[
         Decimal | None, about("Rate × (empty + parked) time; null: no price, or nothing could tell.")
@@ -50,7 +54,10 @@ class CostRow:
     priced_ratio: Annotated[float | None, about("Share of the time with samples that has a price.")]
     gpu_h: Annotated[float, about("GPU-hours with samples.")]
     unseen_cost_usd: Annotated[
-        Decimal | None, about("Rate × time without samples: neither in the cost nor idle.")
+        Decimal | None,
+        about(
+            "Part of cost_usd: rate × time without samples, which is neither idle nor free; null: no price."
+        ),
     ]
     energy_in_cost: Annotated[
         bool, about("The site pays for power apart from the GPU's price, so cost_usd holds energy_cost_usd.")
@@ -64,35 +71,41 @@ class CostRow:
 
 @dataclass(slots=True)
 class CostSum:
-    """Slices added up with the price of their stretch."""
+    """Slices added up with the price of their stretch.
+
+    Attributes:
+        seen_usd: GPU cost of time with samples. unseen_usd: of gaps. is_priced: some time has a price.
+        by_activity: both by activity; a gap is unknown.
+    """
 
     label: str = ""
     covered_s: float = 0.0
     priced_s: float = 0.0
     named_s: float = 0.0
-    gpu_usd: Decimal = Decimal(0)
+    seen_usd: Decimal = Decimal(0)
     by_activity: dict[Activity, Decimal] = field(default_factory=dict)
     unseen_usd: Decimal = Decimal(0)
-    unseen_priced: bool = False
+    is_priced: bool = False
     bases: dict[str, float] = field(default_factory=dict)
     energy: EnergySum = field(default_factory=EnergySum)
 
-    def add(self, part: Slice, price: Price | None, usd: Decimal) -> None:
-        """Count one slice; ``usd`` is its share of the stretch's cost, 0 without a price."""
+    def add(self, part: Slice, price: Price | None, seen_usd: Decimal, unseen_usd: Decimal) -> None:
+        """Count one slice; ``seen_usd`` and ``unseen_usd`` are its shares of the stretch's cost, 0 without a price."""
         self.label = part.label
         self.covered_s += part.covered_s
         self.energy.add(part)
         if price is None:
             return
+        self.is_priced |= part.known_s > 0
         self.priced_s += part.covered_s
-        self.gpu_usd += usd
+        self.seen_usd += seen_usd
+        self.unseen_usd += unseen_usd
         if part.covered_s > 0:
             named = part.seconds if sum(part.seconds.values()) > 0 else {Activity.UNKNOWN: part.covered_s}
-            for activity, share in split_usd(usd, named).items():
-                self.by_activity[activity] = self.by_activity.get(activity, Decimal(0)) + share
+            self._add_by_activity(split_usd(seen_usd, named))
+        if unseen_usd:
+            self._add_by_activity({Activity.UNKNOWN: unseen_usd})
         self.named_s += sum(s for activity, s in part.seconds.items() if activity is not Activity.UNKNOWN)
-        self.unseen_usd += cost_usd(max(0.0, part.known_s - part.covered_s), price)
-        self.unseen_priced = True
         self.bases[price.basis] = self.bases.get(price.basis, 0.0) + part.known_s
 
     def merge(self, other: "CostSum") -> None:
@@ -100,19 +113,17 @@ class CostSum:
         self.covered_s += other.covered_s
         self.priced_s += other.priced_s
         self.named_s += other.named_s
-        self.gpu_usd += other.gpu_usd
+        self.seen_usd += other.seen_usd
         self.unseen_usd += other.unseen_usd
-        self.unseen_priced |= other.unseen_priced
+        self.is_priced |= other.is_priced
         self.energy.merge(other.energy)
-        for activity, usd in other.by_activity.items():
-            self.by_activity[activity] = self.by_activity.get(activity, Decimal(0)) + usd
+        self._add_by_activity(other.by_activity)
         for basis, s in other.bases.items():
             self.bases[basis] = self.bases.get(basis, 0.0) + s
 
-    @property
-    def is_priced(self) -> bool:
-        """Some time with samples has a price."""
-        return self.priced_s > 0
+    def _add_by_activity(self, amounts: Mapping[Activity, Decimal]) -> None:
+        for activity, usd in amounts.items():
+            self.by_activity[activity] = self.by_activity.get(activity, Decimal(0)) + usd
 
     def activity_usd(self, *activities: Activity) -> Decimal | None:
         """Cost of time in these activities; None when nothing is priced or no activity could be named."""
@@ -131,10 +142,16 @@ class CostSum:
         return energy_cost_usd(self.energy.energy_j, place)
 
     def spend_usd(self, place: Site) -> Decimal | None:
-        """GPU cost, with energy where the site pays for it apart; None when nothing is priced."""
+        """GPU cost, gaps included, with energy where the site pays for it apart; None when nothing is priced."""
         if not self.is_priced:
             return None
-        return self.gpu_usd + ((self.energy_usd(place) or Decimal(0)) if place.pays_for_power else Decimal(0))
+        energy_usd = self.energy_usd(place) if place.pays_for_power else None
+        return self.seen_usd + self.unseen_usd + (energy_usd or Decimal(0))
+
+    @property
+    def known_unseen_usd(self) -> Decimal | None:
+        """GPU cost of gaps; None when nothing is priced."""
+        return self.unseen_usd if self.is_priced else None
 
     def row(self, key: str | None, place: Site, factor: Carbon | None) -> CostRow:
         """The sum as a row."""
@@ -150,7 +167,7 @@ class CostSum:
             price_basis=self.basis,
             priced_ratio=self.priced_s / self.covered_s if self.covered_s > 0 else None,
             gpu_h=self.covered_s / HOUR_S,
-            unseen_cost_usd=self.unseen_usd if self.unseen_priced else None,
+            unseen_cost_usd=self.known_unseen_usd,
             energy_in_cost=place.pays_for_power and energy_usd is not None,
             site_energy_kwh=None if self.energy.energy_j is None else site_kwh(self.energy.energy_j, place),
             energy_coverage_ratio=min(1.0, self.energy.covered_s / energy_known_s)
@@ -162,26 +179,40 @@ class CostSum:
         )
 
 
-def priced(book: Book, parts: Iterable[Slice]) -> Iterator[tuple[Slice, Price | None, Decimal]]:
-    """Each slice with the price of its stretch and its share of the stretch's cost.
+def priced(book: Book, parts: Iterable[Slice]) -> Iterator[tuple[Slice, Price | None, Decimal, Decimal]]:
+    """Each slice with the price of its stretch and its shares of the stretch's cost: of seen time, and of gaps.
 
     The slices of one GPU's stretch must come one after the other, as ``slices`` gives them.
     """
+    meters: defaultdict[str, Meter] = defaultdict(Meter)
     for (gpu_uuid, from_ms), group in groupby(parts, key=lambda part: (part.gpu_uuid, part.from_ms)):
         together = list(group)
         price = book.price(gpu_uuid, from_ms)
-        covered = {index: part.covered_s for index, part in enumerate(together)}
-        whole_s = sum(covered.values())
-        shares = {} if price is None or whole_s <= 0 else split_usd(cost_usd(whole_s, price), covered)
-        for index, part in enumerate(together):
-            yield part, price, shares.get(index, Decimal(0))
+        if price is None:
+            for part in together:
+                yield part, None, Decimal(0), Decimal(0)
+            continue
+        whole_usd = meters[gpu_uuid].add(fsum(part.known_s for part in together), price)
+        for part, (seen_usd, unseen_usd) in zip(together, _shares(together, price, whole_usd), strict=True):
+            yield part, price, seen_usd, unseen_usd
+
+
+def _shares(parts: Sequence[Slice], price: Price, whole_usd: Decimal) -> Iterator[tuple[Decimal, Decimal]]:
+    """Shares of a stretch's cost, of seen time and of gaps, for each of its slices; they add up to it."""
+    covered = {at: part.covered_s for at, part in enumerate(parts)}
+    gaps = {at: max(0.0, part.known_s - part.covered_s) for at, part in enumerate(parts)}
+    unseen_usd = whole_usd
+    if fsum(covered.values()) > 0:
+        unseen_usd = min(whole_usd, cost_usd(fsum(gaps.values()), price))
+    seen, unseen = split_usd(whole_usd - unseen_usd, covered), split_usd(unseen_usd, gaps)
+    return ((seen[at], unseen[at]) for at in range(len(parts)))
 
 
 def add_up(book: Book, parts: Iterable[Slice]) -> dict[str | None, CostSum]:
     """Slices by key, each at the price of its stretch."""
     sums: dict[str | None, CostSum] = {}
-    for part, price, usd in priced(book, parts):
-        sums.setdefault(part.key, CostSum()).add(part, price, usd)
+    for part, price, seen_usd, unseen_usd in priced(book, parts):
+        sums.setdefault(part.key, CostSum()).add(part, price, seen_usd, unseen_usd)
     return sums
 
 

@@ -1,5 +1,7 @@
 """Total › allocated › active › effective GPU-hours, with the money of each step."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Final
@@ -12,8 +14,7 @@ from api.resources.scope import Scope
 from api.resources.slices import slices
 from api.resources.usage import HOUR_S, UsageSum
 from core.activity import Activity
-from core.evidence import Price
-from ledger.cost import cost_usd
+from ledger.cost import Meter
 
 STEPS: Final = ("total", "allocated", "active", "effective")
 
@@ -29,7 +30,8 @@ class FunnelRow:
     ]
     ratio: Annotated[float | None, about("Share of all GPU-hours.")]
     cost_usd: Annotated[
-        Decimal | None, about("The priced hours of the step at their price; null: none is priced.")
+        Decimal | None,
+        about("The priced hours of the step at their price; null: none is priced. Total: gaps included."),
     ]
 
 
@@ -37,13 +39,13 @@ def rows(scope: Scope, *, book: Book | None = None) -> list[FunnelRow]:
     """The four steps over the whole fleet; unknown time is said, never counted as a step."""
     read = book_for(scope, By.GPU, book)
     whole = UsageSum()
-    money: dict[str, Decimal | None] = dict.fromkeys(STEPS)
+    meters: defaultdict[tuple[str, str], Meter] = defaultdict(Meter)
     for part in slices(scope, read, By.GPU):
         whole.add(part)
         price = read.price(part.gpu_uuid, part.from_ms)
         if price is not None:
-            for step, cost in _costs(part, price).items():
-                money[step] = (money[step] or Decimal(0)) + cost
+            for step, seconds in _seconds(part).items():
+                meters[step, part.gpu_uuid].add(seconds, price)
     unnamed_h = (whole.gap_s + whole.seconds.get(Activity.UNKNOWN, 0.0)) / HOUR_S
     named = whole.named_s > 0
     hours = {
@@ -65,16 +67,22 @@ def rows(scope: Scope, *, book: Book | None = None) -> list[FunnelRow]:
             gpu_h=hours[step],
             unknown_gpu_h=unknown[step],
             ratio=None if hours[step] is None or not total else (hours[step] or 0.0) / total,
-            cost_usd=None if hours[step] is None else money[step],
+            cost_usd=None if hours[step] is None else _usd(meters, step),
         )
         for step in STEPS
     ]
 
 
-def _costs(part: Slice, price: Price) -> dict[str, Decimal]:
+def _seconds(part: Slice) -> dict[str, float]:
     return {
-        "total": cost_usd(part.known_s, price),
-        "allocated": cost_usd(part.allocated_s, price),
-        "active": cost_usd(part.active_s, price),
-        "effective": cost_usd(part.effective_s, price),
+        "total": part.known_s,
+        "allocated": part.allocated_s,
+        "active": part.active_s,
+        "effective": part.effective_s,
     }
+
+
+def _usd(meters: Mapping[tuple[str, str], Meter], step: str) -> Decimal | None:
+    """Cost of a step over all GPUs; None when none has a price."""
+    found = [meter.usd for (of, _), meter in meters.items() if of == step]
+    return sum(found, Decimal(0)) if found else None

@@ -27,8 +27,12 @@ class HostRow:
     total_gpu_h: Annotated[float | None, about("GPU-hours in the window.")]
     active_gpu_h: Annotated[float | None, about("GPU-hours with work; null when nothing could tell.")]
     coverage_ratio: Annotated[float | None, about("Share of its GPU time that samples vouch for.")]
-    cost_usd: Annotated[Decimal | None, about("Cost in the window; null: no price.")]
-    idle_cost_usd: Annotated[Decimal | None, about("Cost of empty and parked time; null: no price.")]
+    cost_usd: Annotated[
+        Decimal | None, about("Cost of its clock time in the window, gaps included; null: no price.")
+    ]
+    idle_cost_usd: Annotated[
+        Decimal | None, about("Cost of empty and parked time, a part of it; null: no price.")
+    ]
     price_usd_per_hour: Annotated[
         Decimal | None, about("All its GPUs for an hour, now; null: one is unpriced.")
     ]

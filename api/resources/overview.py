@@ -89,7 +89,7 @@ def _money(whole: CostSum, place: Site) -> Money:
         idle_usd=whole.activity_usd(*IDLE),
         empty_usd=whole.activity_usd(Activity.EMPTY),
         parked_usd=whole.activity_usd(Activity.PARKED),
-        unseen_usd=whole.unseen_usd if whole.unseen_priced else None,
+        unseen_usd=whole.known_unseen_usd,
         energy_usd=whole.energy_usd(place),
         energy_in_spend=place.pays_for_power,
         priced_ratio=whole.priced_s / whole.covered_s if whole.covered_s > 0 else None,
@@ -113,28 +113,26 @@ def _previous(scope: Scope, now: CostSum, place: Site) -> Previous | None:
 
 def price_note(book: Book, now_ms: int) -> str:
     """Whose prices the figures rest on and how old they are, for people."""
-    found: dict[Price, set[str]] = {}
+    found: set[Price] = set()
     unpriced: set[str] = set()
     for gpu_uuid, span in book.spans.items():
         price = book.price(gpu_uuid, span.to_ms - 1)
-        model = book.gpu_keys[gpu_uuid] or book.gpus[gpu_uuid].identity.model or "a GPU of unknown model"
         if price is None:
-            unpriced.add(model)
+            unpriced.add(
+                book.gpu_keys[gpu_uuid] or book.gpus[gpu_uuid].identity.model or "a GPU of unknown model"
+            )
         else:
-            found.setdefault(price, set()).add(model)
+            found.add(price)
     today = from_ms(now_ms).date()
-    said = sorted(_with_age(price, models, today) for price, models in found.items())
+    said = sorted(_with_age(price, today) for price in found)
     said += [f"no price for {model}" for model in sorted(unpriced)]
     return "; ".join(said) or "no prices: no GPUs"
 
 
-def _with_age(price: Price, models: set[str], today: date) -> str:
-    """The user's price says what it is for itself; the catalogue's is one of many."""
-    if price.from_user:
-        return price.basis
-    age = age_days(price.as_of, today)
-    old = f" ({age} days old: check it)" if age > STALE_DAYS else ""
-    return f"{', '.join(sorted(models))}: {price.basis}{old}"
+def _with_age(price: Price, today: date) -> str:
+    """Where a price comes from, and that it has aged where it is the catalogue's: the user's hold until changed."""
+    age = 0 if price.from_user else age_days(price.as_of, today)
+    return price.basis + (f" ({age} days old: check it)" if age > STALE_DAYS else "")
 
 
 def carbon_note(factor: Carbon | None) -> str:
@@ -146,7 +144,7 @@ def carbon_note(factor: Carbon | None) -> str:
 
 
 def days(scope: Scope, book: Book) -> tuple[Day, ...]:
-    """Cost and time of each UTC day by activity, oldest first; a day without samples is there, empty."""
+    """Cost and time of each UTC day by activity, oldest first; a day before or after all samples is there, empty."""
     parts = list(slices(scope, book, By.DAY))
     sums, usage = add_up(book, parts), add_up_usage(parts)
     found = []
@@ -159,7 +157,7 @@ def days(scope: Scope, book: Book) -> tuple[Day, ...]:
                 from_ms=from_ms_,
                 cost_by_activity=dict(cost.by_activity),
                 seconds_by_activity=dict(used.seconds),
-                unseen_usd=cost.unseen_usd if cost.unseen_priced else None,
+                unseen_usd=cost.known_unseen_usd,
                 unseen_s=used.gap_s,
             )
         )

@@ -17,9 +17,9 @@ class Money:
     """Cost of the window; every part is None when no GPU-hour of it has a price.
 
     Attributes:
-        spend_usd: GPU cost of covered time, and energy where the site pays for power.
+        spend_usd: GPU cost of clock time, gaps included, and energy where the site pays for power.
         idle_usd: of it, rate × (empty + parked) time; ``empty_usd + parked_usd``.
-        unseen_usd: rate × gap time: neither spend nor idle, said apart.
+        unseen_usd: of it, rate × time without samples: neither idle nor free.
         energy_usd: of all known site energy; None without a tariff. ``energy_in_spend``: it is part of ``spend_usd``.
         priced_ratio: covered time that has a price.
     """
@@ -38,6 +38,13 @@ class Money:
         """Idle money over spend."""
         return float(self.idle_usd / self.spend_usd) if self.idle_usd is not None and self.spend_usd else None
 
+    @property
+    def unseen_ratio(self) -> float | None:
+        """Money of gaps over spend."""
+        if self.unseen_usd is None or not self.spend_usd:
+            return None
+        return float(self.unseen_usd / self.spend_usd)
+
 
 @dataclass(frozen=True, slots=True)
 class Previous:
@@ -54,7 +61,12 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One UTC day: cost and GPU-seconds by activity; ``unseen_*`` is the gap."""
+    """One UTC day.
+
+    Attributes:
+        cost_by_activity: of clock time; a gap is unknown. unseen_usd: the gap's part of it; None unpriced.
+        seconds_by_activity: of time with samples. unseen_s: of the gap, in none of them.
+    """
 
     day: str
     from_ms: int
@@ -65,8 +77,16 @@ class Day:
 
     @property
     def spend_usd(self) -> Decimal:
-        """Priced cost of covered time."""
+        """Cost of priced clock time, gaps included."""
         return sum(self.cost_by_activity.values(), Decimal(0))
+
+    @property
+    def known_seconds_by_activity(self) -> dict[Activity, float]:
+        """GPU-seconds of clock time; the gap is unknown."""
+        seconds = dict(self.seconds_by_activity)
+        if self.unseen_s > 0:
+            seconds[Activity.UNKNOWN] = seconds.get(Activity.UNKNOWN, 0.0) + self.unseen_s
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,13 @@ def default_window(
     )
     if asked_from >= asked_to:
         raise UsageError(f"since ({since or '30 days'}) is not before until ({until or 'the newest data'})")
-    from_ms = asked_from - asked_from % HOUR_MS
-    to_ms_ = asked_to + -asked_to % HOUR_MS
+    return in_hours(Window(asked_from, asked_to), data)
+
+
+def in_hours(asked: Window, data: Window | None) -> Window:
+    """The window of figures that come from hours: out to whole clock hours, then clipped to the data."""
+    from_ms = asked.from_ms - asked.from_ms % HOUR_MS
+    to_ms_ = asked.to_ms + -asked.to_ms % HOUR_MS
     if data is None or data.to_ms <= from_ms or data.from_ms >= to_ms_:
         return Window(from_ms, to_ms_)
     return Window(max(from_ms, data.from_ms), min(to_ms_, data.to_ms))

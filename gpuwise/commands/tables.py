@@ -107,7 +107,7 @@ def show(
     if by is not None and by not in TIMES:
         found.sort(key=lambda row: (row["key"] is None, row["label"]))
     print_rows(found, columns, empty=NO_DATA)
-    for basis in sorted({row["price_basis"] for row in found if row.get("price_basis")}):
+    for basis in sorted({one for row in found for one in (row.get("price_basis") or "").split("; ") if one}):
         click.echo(f"Price: {basis}")
     return 0
 

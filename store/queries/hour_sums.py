@@ -5,7 +5,7 @@ figure of an hour that is summed here adds up.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -100,8 +100,10 @@ class WorkloadSum:
     share_method: str
 
 
-def gpu_sums(session: Session, window: Window, stretches: Stretches) -> list[GpuSum]:
-    """Hours that overlap the window, by GPU and stretch."""
+def gpu_sums(
+    session: Session, window: Window, stretches: Stretches, gpu_uuids: Collection[str] | None = None
+) -> list[GpuSum]:
+    """Hours of GPUs (default all) that overlap the window, by GPU and stretch."""
     table = GpuHourRow.__table__
     columns = [func.sum(table.c[name]) for name in _ADDED]
     columns += [func.sum(table.c[f"{activity.value}_{unit}"]) for unit in "sj" for activity in Activity]
@@ -119,6 +121,8 @@ def gpu_sums(session: Session, window: Window, stretches: Stretches) -> list[Gpu
         .group_by(*keys)
         .order_by(GpuRow.gpu_uuid, func.min(table.c.hour_ms))
     )
+    if gpu_uuids is not None:
+        statement = statement.where(GpuRow.gpu_uuid.in_(gpu_uuids))
     return [_gpu_sum(row, stretches) for row in session.execute(statement)]
 
 

@@ -144,15 +144,18 @@ def recommendations() -> tuple[Recommendation, ...]:
 def day(i: int, *, seen: bool = True) -> Day:
     """Day ``i`` of the window; ``seen`` False is a day without samples."""
     share = 1 + (i * 13 % 7) / 20
-    cost = {a: Decimal(usd) * Decimal(str(share)) for a, usd in DAY_COST.items()} if seen else {}
+    unseen_usd, unseen_s = Decimal(12 if seen else 2700), (12 if seen else 2700) * 900.0
+    cost = {a: Decimal(usd) * Decimal(str(share)) for a, usd in DAY_COST.items()}
+    seconds = {a: float(usd) * 900 for a, usd in cost.items()}
+    seconds[Activity.UNKNOWN] -= unseen_s
     from_ms_ = WINDOW.from_ms + i * DAY_MS
     return Day(
         day=f"{from_ms(from_ms_):%Y-%m-%d}",
         from_ms=from_ms_,
-        cost_by_activity=cost,
-        seconds_by_activity={a: float(usd) * 900 for a, usd in cost.items()},
-        unseen_usd=Decimal(12) if seen else Decimal(2700),
-        unseen_s=0.0 if seen else 86_400.0,
+        cost_by_activity=cost if seen else {Activity.UNKNOWN: unseen_usd},
+        seconds_by_activity=seconds if seen else {},
+        unseen_usd=unseen_usd,
+        unseen_s=unseen_s,
     )
 
 
@@ -215,7 +218,7 @@ def overview(**changes: object) -> Overview:
             idle_usd=Decimal("31870.00"),
             empty_usd=Decimal("18550.00"),
             parked_usd=Decimal("13320.00"),
-            unseen_usd=Decimal("640.00"),
+            unseen_usd=Decimal("3048.00"),
             energy_usd=None,
             energy_in_spend=False,
             priced_ratio=1.0,
@@ -223,7 +226,7 @@ def overview(**changes: object) -> Overview:
         previous=Previous(
             Window(WINDOW.from_ms - 30 * DAY_MS, WINDOW.from_ms), Decimal(81000), Decimal(30000), 0.0409
         ),
-        price_note="catalogue: median on-demand of 9 providers, 2025-11-09",
+        price_note="catalogue: median on-demand of H100-SXM5-80GB, 9 providers, 2025-11-09",
         energy_kwh=9214.0,
         site_kwh=15571.0,
         carbon_g=7.4e6,

@@ -40,10 +40,10 @@ def cost_row(key: str | None, **changes: object) -> CostRow:
         idle_cost_usd=Decimal("40.00"),
         energy_cost_usd=None,
         carbon_g=1200.0,
-        price_basis="catalogue: median on-demand of 9 providers, 2025-11-09",
+        price_basis="catalogue: median on-demand of H100-SXM5-80GB, 9 providers, 2025-11-09",
         priced_ratio=1.0,
         gpu_h=48.0,
-        unseen_cost_usd=Decimal(0),
+        unseen_cost_usd=Decimal("3.50"),
         energy_in_cost=False,
         site_energy_kwh=33.0,
         energy_coverage_ratio=1.0,
@@ -118,10 +118,9 @@ def gpu_page(frame: Frame) -> gpu.GpuPage:
         charts=gpu_charts.draw(points, None, 700.0),
         activities=(Activity.MEMORY_BOUND,),
         covered_ratio=0.86,
-        price=None,
-        cost_usd=None,
-        idle_usd=None,
-        idle_h=0.0,
+        money=gpu.GpuMoney(
+            widened=True, price=None, cost_usd=None, idle_usd=None, unseen_usd=None, idle_h=0.0
+        ),
         holders=(
             gpu.Holder(good.HOSTILE, "process", None, None, points.window.from_ms, points.window.to_ms),
         ),

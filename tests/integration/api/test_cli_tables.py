@@ -85,7 +85,7 @@ def test_a_server_gives_the_same_rows_as_its_database(
 def test_figures_are_those_of_the_tables(capsys: pytest.CaptureFixture[str], filled_sqlite: str) -> None:
     costs = {row["key"]: row for row in rows(capsys, "costs", "--database-url", filled_sqlite)}
     assert (costs[A]["cost_usd"], costs[A]["energy_cost_usd"], costs[C]["cost_usd"]) == (
-        "3.333333",
+        "4.00",
         "0.052",
         None,
     )

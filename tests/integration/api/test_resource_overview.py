@@ -1,10 +1,11 @@
 """The overview and the run of the rules over the small fleet, on both databases."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from fleet_for_tests import H100, NOW, T0, A, B, C, fill, settings_for
+from fleet_for_tests import H100, HOUR, NOW, T0, A, B, C, fill, settings_for
 
 from api.resources import advise
 from api.resources.overview import overview
@@ -25,7 +26,7 @@ from core.finding import (
     Totals,
 )
 from store.engine import make_engine, session_scope
-from store.queries import meta, recommendations
+from store.queries import meta, prices, recommendations
 
 DAY = 86_400_000
 
@@ -67,11 +68,12 @@ def two_findings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_spend_idle_and_the_rest_are_said_apart(filled_scope: Scope) -> None:
     view = overview(filled_scope)
     money = view.money
-    assert (money.spend_usd, money.unseen_usd) == (Decimal("7.333333"), Decimal("0.666667"))
+    assert (money.spend_usd, money.unseen_usd) == (Decimal(8), Decimal("0.666667"))
     assert money.idle_usd is not None
     assert money.idle_usd == (money.empty_usd or 0) + (money.parked_usd or 0)
     assert float(money.idle_usd) == pytest.approx(7 / 3, abs=2e-6)
-    assert money.idle_ratio == pytest.approx(7 / 22, abs=1e-6)
+    assert money.idle_ratio == pytest.approx(7 / 3 / 8, abs=1e-6)
+    assert money.unseen_ratio == pytest.approx(2 / 3 / 8, abs=1e-6)
     assert (money.energy_usd, money.energy_in_spend) == (Decimal("0.112"), False)
     assert money.priced_ratio == pytest.approx(11 / 14)
     assert view.price_note == f"your price for {H100}; no price for Card Of Nobody"
@@ -90,7 +92,7 @@ def test_a_catalogue_price_names_its_card_and_its_age(ready_database: str) -> No
         settings = settings_for(ready_database)
         fresh = overview(scope_of(session, settings, NOW)).price_note
         old = overview(scope_of(session, settings, NOW + 400 * DAY)).price_note
-    assert fresh.startswith("H100-SXM5-80GB: catalogue: median on-demand")
+    assert fresh.startswith("catalogue: median on-demand of H100-SXM5-80GB, ")
     assert "days old: check it" not in fresh
     assert "days old: check it" in old
 
@@ -106,13 +108,33 @@ def test_energy_and_carbon_say_where_they_come_from(filled_scope: Scope) -> None
 def test_a_day_holds_its_cost_and_time_by_activity(filled_scope: Scope) -> None:
     (day,) = overview(filled_scope).days
     assert (day.day, day.from_ms) == ("2026-10-05", T0)
-    assert day.spend_usd == Decimal("7.333333")
+    assert day.spend_usd == Decimal(8)
     assert {a: float(usd) for a, usd in day.cost_by_activity.items()} == pytest.approx(
-        {Activity.MEMORY_BOUND: 1.0, Activity.PARKED: 1.0, Activity.EMPTY: 4 / 3, Activity.BUSY: 4.0},
+        {
+            Activity.MEMORY_BOUND: 1.0,
+            Activity.PARKED: 1.0,
+            Activity.EMPTY: 4 / 3,
+            Activity.BUSY: 4.0,
+            Activity.UNKNOWN: 2 / 3,
+        },
         abs=2e-6,
     )
+    assert day.cost_by_activity[Activity.UNKNOWN] == day.unseen_usd
     assert day.seconds_by_activity[Activity.BUSY] == 10_800.0
+    assert Activity.UNKNOWN not in day.seconds_by_activity
+    assert day.known_seconds_by_activity[Activity.UNKNOWN] == 1200.0
     assert (day.unseen_usd, day.unseen_s) == (Decimal("0.666667"), 1200.0)
+
+
+def test_the_spend_is_that_of_the_funnels_first_step_and_of_the_days(filled_scope: Scope) -> None:
+    view = overview(filled_scope)
+    assert view.funnel[0].step == "total"
+    assert view.money.spend_usd == view.funnel[0].cost_usd == Decimal(8)
+    assert sum(day.spend_usd for day in view.days) == Decimal(8)
+    paying = replace(filled_scope, settings=replace(filled_scope.settings, pays_for_power=True))
+    apart = overview(paying)
+    assert apart.funnel[0].cost_usd == Decimal(8), "the funnel is of GPU time"
+    assert apart.money.spend_usd == Decimal("8.112")
 
 
 def test_the_fleet_shows_each_gpu_with_its_last_day(filled_scope: Scope) -> None:
@@ -129,11 +151,19 @@ def test_the_fleet_shows_each_gpu_with_its_last_day(filled_scope: Scope) -> None
 
 def test_change_is_stated_against_a_period_that_was_measured(filled_database: str) -> None:
     with session_scope(make_engine(filled_database)) as session:
+        prices.add(
+            session,
+            scope_kind="gpu_uuid",
+            scope_value=B,
+            usd_per_gpu_hour=Decimal(3),
+            billing="on_demand",
+            valid_from_ms=T0 + HOUR,
+        )
         settings = settings_for(filled_database)
         second = overview(scope_of(session, settings, NOW, "2026-10-05T01:00:00Z"))
         assert second.previous is not None
         assert second.previous.spend_usd == Decimal(4)
-        assert second.previous.change_ratio == pytest.approx((10 / 3 - 4) / 4, abs=1e-6)
+        assert second.previous.change_ratio == pytest.approx((2 + 3 - 4) / 4)
         assert overview(scope_of(session, settings, NOW)).previous is None
 
 

@@ -6,17 +6,19 @@ from math import fsum
 from typing import Any
 
 import pytest
-from fleet_for_tests import ENGINE, H100, HOUR, NOW, T0, A, B, C, fill, settings_for
+from fleet_for_tests import ENGINE, H100, HOUR, MINUTE, NOW, T0, A, B, C, fill, settings_for
 
+from api.pages import gpu as gpu_page
 from api.resources import costs, energy, engines, funnel, gpus, hosts, usage
 from api.resources.by import By
 from api.resources.scope import Scope, default_window, scope_of
 from core.activity import Activity
-from core.clock import from_ms
+from core.clock import from_ms, iso
 from core.errors import UsageError
 from core.evidence import Window
 from core.samples import EnergyMethod
 from store.engine import make_engine, session_scope
+from store.queries import fleet
 
 PRICE = f"your price for {H100}"
 
@@ -89,10 +91,10 @@ def test_energy_by_activity_is_what_each_activity_drew(filled_scope: Scope) -> N
     assert rows["busy"].mean_power_w == 200.0
 
 
-def test_costs_charge_what_was_seen_and_say_the_rest_apart(filled_scope: Scope) -> None:
+def test_costs_charge_the_clock_and_say_the_gap_and_the_idle_part(filled_scope: Scope) -> None:
     rows = by_key(costs.rows(filled_scope))
     a = rows[A]
-    assert (a.cost_usd, a.unseen_cost_usd) == (Decimal("3.333333"), Decimal("0.666667"))
+    assert (a.cost_usd, a.unseen_cost_usd) == (Decimal(4), Decimal("0.666667"))
     assert float(a.idle_cost_usd) == pytest.approx(7 / 3, abs=2e-6)
     assert (a.price_basis, a.priced_ratio, a.energy_in_cost) == (PRICE, 1.0, False)
     assert a.energy_cost_usd == Decimal("0.052")
@@ -100,6 +102,39 @@ def test_costs_charge_what_was_seen_and_say_the_rest_apart(filled_scope: Scope) 
     assert a.carbon_g == pytest.approx(208.0)
     assert (a.carbon_code, a.carbon_year) == ("own", None)
     assert (rows[B].cost_usd, rows[B].idle_cost_usd) == (Decimal(4), Decimal(0))
+
+
+def test_a_gap_is_paid_for_and_is_neither_idle_nor_free(filled_scope: Scope) -> None:
+    rows = by_key(costs.rows(filled_scope, By.ACTIVITY))
+    gap = rows["unknown"]
+    assert (gap.cost_usd, gap.unseen_cost_usd, gap.gpu_h) == (Decimal("0.666667"), Decimal("0.666667"), 0.0)
+    assert not gap.idle_cost_usd
+    assert sum(row.idle_cost_usd or Decimal(0) for row in rows.values()) == sum(
+        rows[key].cost_usd for key in ("empty", "parked")
+    )
+    hour = by_key(costs.rows(filled_scope, By.HOUR))["2026-10-05T01:00:00Z"]
+    # 40 min of GPU-a empty, 20 min of it unseen, one hour of GPU-b: three thirds of $2 and $2.
+    assert (hour.cost_usd, hour.unseen_cost_usd, hour.idle_cost_usd) == (
+        Decimal(4),
+        Decimal("0.666667"),
+        Decimal("1.333333"),
+    )
+
+
+@pytest.mark.parametrize("minutes", [(0, 120), (60, 120), (20, 50), (50, 95), (70, 110)])
+def test_a_gpus_page_costs_what_the_table_says(filled_scope: Scope, minutes: tuple[int, int]) -> None:
+    start, end = (T0 + minute * MINUTE for minute in minutes)
+    table = by_key(
+        costs.rows(scope_of(filled_scope.session, filled_scope.settings, NOW, str(iso(start)), str(iso(end))))
+    )
+    asked = replace(filled_scope, window=Window(start, end))
+    for gpu in fleet.gpus(filled_scope.session):
+        money, row = gpu_page.money(asked, gpu), table.get(gpu.identity.gpu_uuid)
+        said = (money.cost_usd, money.idle_usd, money.unseen_usd)
+        assert said == (
+            (None,) * 3 if row is None else (row.cost_usd, row.idle_cost_usd, row.unseen_cost_usd)
+        )
+        assert money.widened is (minutes not in {(0, 120), (60, 120)})
 
 
 def test_an_unpriced_gpu_has_no_cost(filled_scope: Scope) -> None:
@@ -112,7 +147,7 @@ def test_an_unpriced_gpu_has_no_cost(filled_scope: Scope) -> None:
         0.0,
     )
     whole = by_key(costs.rows(filled_scope, By.DAY))["2026-10-05"]
-    assert whole.cost_usd == Decimal("7.333333")
+    assert whole.cost_usd == Decimal(8)
     assert whole.priced_ratio == pytest.approx(11 / 14)
 
 
@@ -120,13 +155,13 @@ def test_without_a_tariff_energy_has_no_cost(filled_scope: Scope) -> None:
     scope = replace(filled_scope, settings=replace(filled_scope.settings, tariff_usd_per_kwh=None))
     row = by_key(costs.rows(scope))[A]
     assert row.energy_cost_usd is None
-    assert row.cost_usd == Decimal("3.333333")
+    assert row.cost_usd == Decimal(4)
 
 
 def test_a_site_that_pays_for_power_sees_it_in_the_cost(filled_scope: Scope) -> None:
     scope = replace(filled_scope, settings=replace(filled_scope.settings, pays_for_power=True))
     row = by_key(costs.rows(scope))[A]
-    assert (row.cost_usd, row.energy_in_cost) == (Decimal("3.385333"), True)
+    assert (row.cost_usd, row.energy_in_cost) == (Decimal("4.052"), True)
 
 
 def test_carbon_of_the_grid_table_says_code_year_and_method(filled_scope: Scope) -> None:
@@ -146,7 +181,7 @@ def test_every_grouping_adds_up_to_the_same_fleet(filled_scope: Scope, by: By) -
     assert fsum(row.active_gpu_h or 0.0 for row in used) == pytest.approx(3.5)
     assert fsum(row.unknown_gpu_h for row in used) == pytest.approx(1 / 3)
     assert fsum(row.energy_j or 0.0 for row in drawn) == pytest.approx(2_688_000.0)
-    assert sum(row.cost_usd or Decimal(0) for row in paid) == Decimal("7.333333")
+    assert sum(row.cost_usd or Decimal(0) for row in paid) == Decimal(8)
     assert sum(row.unseen_cost_usd or Decimal(0) for row in paid) == Decimal("0.666667")
     assert float(sum(row.idle_cost_usd or Decimal(0) for row in paid)) == pytest.approx(2.333333, abs=2e-6)
     assert len({row.key for row in used}) == len(used)
@@ -207,7 +242,7 @@ def test_hosts_sum_their_gpus(filled_scope: Scope) -> None:
     first, second = hosts.rows(filled_scope)
     assert (first.host, first.gpu_count, first.activities) == ("h1", 2, {"busy": 1, "empty": 1})
     assert (first.power_w, first.price_usd_per_hour) == (270.0, Decimal(4))
-    assert first.cost_usd == Decimal("7.333333")
+    assert first.cost_usd == Decimal(8)
     assert first.idle_cost_usd is not None
     assert float(first.idle_cost_usd) == pytest.approx(7 / 3, abs=2e-6)
     assert (second.host, second.power_w, second.cost_usd, second.price_usd_per_hour) == (
@@ -268,7 +303,7 @@ def test_the_catalogue_prices_what_the_user_does_not(ready_database: str) -> Non
     with session_scope(make_engine(ready_database)) as session:
         rows = by_key(costs.rows(scope_of(session, settings_for(ready_database), NOW)))
     assert rows[A].price_basis is not None
-    assert "median on-demand" in rows[A].price_basis
+    assert "median on-demand of H100-SXM5-80GB, " in rows[A].price_basis
     assert rows[A].cost_usd is not None
     assert rows[A].cost_usd > 0
     assert rows[C].cost_usd is None

@@ -33,10 +33,10 @@ def test_a_price_reprices_the_past_and_leaves_again(fresh_client: TestClient) ->
         "on_demand",
         "2026-10-01T00:00:00.000Z",
     )
-    assert cost_of(fresh_client, A) == ("5.00", f"your price for {A} of 2026-10-01")
+    assert cost_of(fresh_client, A) == ("6.00", f"your price for {A} of 2026-10-01")
     assert len(fresh_client.get("/api/v1/prices").json()["items"]) == 2
     assert fresh_client.delete(f"/api/v1/prices/{made['id']}").status_code == 204
-    assert cost_of(fresh_client, A)[0] == "3.333333"
+    assert cost_of(fresh_client, A)[0] == "4.00"
     assert fresh_client.delete(f"/api/v1/prices/{made['id']}").status_code == 404
 
 

@@ -1,25 +1,31 @@
 """Hours added up by the database: the same figures as hour by hour, cut where prices change."""
 
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from math import fsum
 
 import pytest
-from fleet_for_tests import HOUR, NOW, T0, A, B, fill, settings_for
+from fleet_for_tests import HOUR, NOW, T0, A, B, fill, sample, settings_for
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api.resources import costs
 from api.resources.book import book_for, read_book, step_for
 from api.resources.by import By
+from api.resources.overview import overview
 from api.resources.scope import Scope, scope_of
+from core.activity import Activity
 from core.evidence import Window
 from core.units import DAY_MS, HOUR_MS
+from store.dbapi import open_connection
 from store.engine import make_engine, session_scope
+from store.ingest import Ingest
 from store.queries import prices
 from store.queries.hour_sums import Stretches, gpu_sums, workload_sums
 from store.queries.hours import gpu_hours, usage_hours
+from store.rollup import roll_up
 
 
 @given(
@@ -85,11 +91,40 @@ def test_a_price_that_changes_within_the_window_prices_each_part_at_its_own(fill
         scope = scope_of(session, settings_for(filled_database), NOW)
         for by in By:
             rows = costs.rows(scope, by)
-            assert sum(row.cost_usd or Decimal(0) for row in rows) == Decimal("15.333333"), by
+            assert sum(row.cost_usd or Decimal(0) for row in rows) == Decimal(4 + 2 + 10), by
         row = next(row for row in costs.rows(scope) if row.key == B)
         assert row.cost_usd == Decimal(12)
         assert row.price_basis is not None
         assert row.price_basis.count(";") == 1
+
+
+@pytest.mark.parametrize("rate", ["0.000001", "0.333333", "1.80", "6.880003"])
+def test_every_grouping_adds_up_to_the_micro_dollar_over_days_with_gaps(
+    ready_database: str, rate: str
+) -> None:
+    fill(ready_database, price_usd=rate)
+    odd_ms = 1_234_567
+    with closing(open_connection(ready_database)) as connection:
+        ingest = Ingest(connection)
+        for at in range(-1, 12):
+            late = sample(A, 0, Activity.PARKED if at % 3 else Activity.BUSY, 100.0, busy_ratio=0.0)
+            start_ms = T0 + 3 * HOUR + at * (5 * HOUR + odd_ms)  # known from within an hour to within an hour
+            ingest.gpu_samples([replace(late, ts_ms=start_ms, covered_ms=late.span_ms - 1_001)])
+        ingest.commit()
+    later = NOW + 4 * DAY_MS
+    assert roll_up(make_engine(ready_database), now_ms=later).pending_left == 0
+    with session_scope(make_engine(ready_database)) as session:
+        scope = scope_of(session, settings_for(ready_database), later)
+        found = {by: costs.rows(scope, by) for by in By}
+        whole = sum(row.cost_usd or Decimal(0) for row in found[By.GPU])
+        for by, rows in found.items():
+            assert sum(row.cost_usd or Decimal(0) for row in rows) == whole, by
+            for row in rows:
+                parts = (row.idle_cost_usd or Decimal(0)) + (row.unseen_cost_usd or Decimal(0))
+                assert parts <= (row.cost_usd or Decimal(0)), (by, row.key)
+        view = overview(scope)
+        assert view.money.spend_usd == view.funnel[0].cost_usd == whole
+        assert sum(day.spend_usd for day in view.days) == whole
 
 
 def test_a_price_that_starts_within_an_hour_counts_from_the_next(filled_database: str) -> None:

@@ -36,9 +36,20 @@ def test_pages_forbid_inline_code_and_carry_none(reader: TestClient) -> None:
 
 def test_the_overview_says_the_spend_and_the_idle_money_of_the_store(reader: TestClient) -> None:
     html = reader.get("/").text
-    # GPU-a 1 h 40 min and GPU-b 2 h at $2.00; of it 30 min parked and 40 min empty.
-    assert "You spent $7.33 on GPUs" in html
+    # GPU-a and GPU-b 2 h at $2.00; of it 30 min parked, 40 min empty and 20 min without samples.
+    assert "You spent $8.00 on GPUs" in html
     assert "$2.33 of it bought hours in which nothing ran." in html
+    assert "$0.67 of it not seen" in html
+
+
+def test_a_gap_stands_in_every_pages_cost_and_is_said(reader: TestClient) -> None:
+    costs = reader.get("/costs").text
+    assert "Time without samples is neither idle nor free" in costs
+    assert "$8.00, of it $2.33 idle, $0.67 not seen" in costs
+    assert 'class="a-unknown" fill="url(#hatch)"' in costs
+    gpu = reader.get("/gpus/GPU-a?since=2h").text
+    assert "<strong>$4.00</strong><small>$0.67 of it not seen" in gpu
+    assert "of it not seen" not in reader.get("/gpus/GPU-b?since=2h").text
 
 
 def test_costs_by_host_name_what_has_no_price(reader: TestClient) -> None:

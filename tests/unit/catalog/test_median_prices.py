@@ -101,7 +101,7 @@ def test_rows_that_are_no_on_demand_price_have_no_vote(
     result = _median(monkeypatch, rows)
     assert result is not None
     assert (result.provider_count, result.as_of) == (1, "2026-09")
-    assert result.basis == "catalogue: median on-demand, 1 provider, 2026-09"
+    assert result.basis == "catalogue: median on-demand of H100-SXM5-80GB, 1 provider, 2026-09"
 
 
 def test_the_unit_of_release_is_the_commonest_and_on_a_tie_the_larger(

@@ -112,7 +112,7 @@ def test_without_a_row_the_catalogue_answers_with_its_basis() -> None:
     price = _price()
     assert price is not None
     assert price == catalogue_price("H100-SXM5-80GB")
-    assert price.basis.startswith("catalogue: median on-demand, ")
+    assert price.basis.startswith("catalogue: median on-demand of H100-SXM5-80GB, ")
     assert (price.billing, price.from_user) == ("on_demand", False)
 
 
