@@ -54,10 +54,17 @@ class GpuLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a GPU; ``memory_used_bytes`` None where the driver does not tell."""
+    """A process on a GPU.
+
+    Attributes:
+        pid: as the driver gives it.
+        memory_used_bytes: None where the driver does not tell.
+        computes: it is in the compute or MPS list; a display server is in the graphics list only.
+    """
 
     pid: int
     memory_used_bytes: float | None
+    computes: bool = True
 
 
 def driver_present(library: ModuleType | Any | None = None) -> str | None:
@@ -148,6 +155,7 @@ class Gpu:
         Raises ``GpuLostError``.
         """
         found: dict[tuple[int, int], float | None] = {}
+        computing: set[int] = set()
         told = False
         for name in ("Compute", "Graphics", "MPSCompute"):
             entries = self._call(f"nvmlDeviceGet{name}RunningProcesses_v3")
@@ -157,6 +165,8 @@ class Gpu:
             for entry in entries:
                 if not 0 < entry.pid <= _pid_max():
                     return None  # drivers 535.43 to 535.86 fill the list with another layout: nothing in it is true
+                if name != "Graphics":
+                    computing.add(entry.pid)
                 key = (entry.pid, getattr(entry, "gpuInstanceId", 0) or 0)
                 memory = None if entry.usedGpuMemory is None else float(entry.usedGpuMemory)
                 held = found.get(key)
@@ -167,7 +177,7 @@ class Gpu:
         for (pid, _instance), memory in found.items():
             held = by_pid.get(pid)
             by_pid[pid] = memory if held is None else held + (memory or 0.0)
-        return [Process(pid, memory) for pid, memory in by_pid.items()]
+        return [Process(pid, memory, pid in computing) for pid, memory in by_pid.items()]
 
     def instances(self) -> list["Gpu"]:
         """Its MIG instances; none where MIG is off or not known. Raises ``GpuLostError``."""

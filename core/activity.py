@@ -2,7 +2,8 @@
 
 Thresholds are those of the advisor rules, section 4: an engineering default unless a source is given.
 A name is only given to what was measured: kernels seen without SM or DRAM counters are ``busy``, a sample
-without the reading that would decide is ``unknown``.
+without the reading that would decide is ``unknown``. One exception: PCIe traffic speaks against ``parked`` and
+``spinning`` where it is read; where it is not, they are named without it, and the verdict's counters say so.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,9 @@ class Activity(StrEnum):
     """What a GPU was doing in one sample."""
 
     EMPTY = "empty"
-    """No process, no memory held."""
+    """No process computes, no memory to speak of."""
     PARKED = "parked"
-    """Memory held, no work."""
+    """Held by a process, however small, or by memory, and no work."""
     STARVED = "starved"
     """A job waits for input or host."""
     SPINNING = "spinning"
@@ -43,6 +44,7 @@ HELD_MEMORY_BYTES: Final = GIB
 """A process that holds less than 1 GiB is not a loaded model (4.1)."""
 MOVING_PCIE_BYTES_PER_S: Final = 50e6
 """PCIe traffic of a job that waits for data (4.1: parked means < 50 MB/s)."""
+PCIE: Final = ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s")
 SPIN_BUSY_RATIO: Final = 0.95
 SPIN_MEMORY_BUSY_RATIO: Final = 0.05
 """Stuck collective: util.gpu ≥ 95 % while util.mem ≤ 5 % (R27; real decode shows ≥ 55 % even at batch 1)."""
@@ -97,7 +99,8 @@ def classify(
     if work < IDLE_BUSY_RATIO:
         return _without_work(values, first, memory_total_bytes)
     if _spins(values, bare_idle_w):
-        return Verdict(Activity.SPINNING, ("busy_ratio", "memory_busy_ratio", "power_w"))
+        looked_at = ("busy_ratio", "memory_busy_ratio", "power_w", "power_limit_w", *_read(values, PCIE))
+        return Verdict(Activity.SPINNING, looked_at)
     low = values.get("busy_min_ratio")
     if (
         busy is not None
@@ -111,22 +114,34 @@ def classify(
 
 
 def _without_work(values: Mapping[str, float], first: str, memory_total_bytes: float | None) -> Verdict:
+    """Empty, parked or starved.
+
+    Known to have no process, a card is empty up to 1 GiB (a display, the driver's reserve) or 2 % of its memory;
+    with processes unknown, below 2 %. A process with less than either and no work still parks it.
+    """
     used = values.get("memory_used_bytes")
     processes = values.get("process_count")
+    floor = EMPTY_MEMORY_RATIO * memory_total_bytes if memory_total_bytes else float(HELD_MEMORY_BYTES)
     if used is None and processes is None:
         return Verdict(Activity.UNKNOWN, (first,))
-    counters = (first, *(name for name in ("memory_used_bytes", "process_count") if name in values))
-    if processes == 0:
+    counters = (first, *_read(values, ("memory_used_bytes", "process_count")))
+    if processes == 0 and (used is None or used < max(floor, HELD_MEMORY_BYTES)):
         return Verdict(Activity.EMPTY, counters)
-    moving = max(values.get("pcie_rx_bytes_per_s", 0.0), values.get("pcie_tx_bytes_per_s", 0.0))
-    if moving >= MOVING_PCIE_BYTES_PER_S:
-        return Verdict(Activity.STARVED, (*counters, "pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s"))
-    if used is None:
-        return Verdict(Activity.PARKED, counters)
-    floor = EMPTY_MEMORY_RATIO * memory_total_bytes if memory_total_bytes else float(HELD_MEMORY_BYTES)
-    if used < floor and not processes:
-        return Verdict(Activity.EMPTY, counters)
-    return Verdict(Activity.PARKED, counters)
+    looked_at = (*counters, *_read(values, PCIE))
+    if _moves(values):
+        return Verdict(Activity.STARVED, looked_at)
+    if processes is None and used is not None and used < floor:
+        return Verdict(Activity.EMPTY, looked_at)
+    return Verdict(Activity.PARKED, looked_at)
+
+
+def _read(values: Mapping[str, float], names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in values)
+
+
+def _moves(values: Mapping[str, float]) -> bool:
+    """PCIe traffic was read and is that of a job; False also where it is not read."""
+    return max((values[name] for name in _read(values, PCIE)), default=0.0) >= MOVING_PCIE_BYTES_PER_S
 
 
 def _spins(values: Mapping[str, float], bare_idle_w: float | None) -> bool:
@@ -135,15 +150,11 @@ def _spins(values: Mapping[str, float], bare_idle_w: float | None) -> bool:
     if busy is None or memory_busy is None or power is None or limit is None:
         return False
     bare = BARE_IDLE_W if bare_idle_w is None else bare_idle_w
-    quiet = (
-        max(values.get("pcie_rx_bytes_per_s", 0.0), values.get("pcie_tx_bytes_per_s", 0.0))
-        < MOVING_PCIE_BYTES_PER_S
-    )
     return (
         busy >= SPIN_BUSY_RATIO
         and memory_busy <= SPIN_MEMORY_BUSY_RATIO
         and power <= bare + SPIN_POWER_SHARE * max(limit - bare, 0.0)
-        and quiet
+        and not _moves(values)
     )
 
 

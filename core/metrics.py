@@ -297,7 +297,7 @@ PROCESS_COUNT: Final = _gauge(
     "process_count",
     Unit.COUNT,
     "Processes that hold the GPU, most in the interval.",
-    "nvmlDeviceGetComputeRunningProcesses_v3 (and graphics, MPS), merged by PID",
+    "nvmlDeviceGetComputeRunningProcesses_v3 (and MPS), merged by PID; graphics only is not counted",
     fold=Fold.MAX,
 )
 

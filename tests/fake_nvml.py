@@ -40,6 +40,7 @@ class FakeGpu:
     graphics: list[Any] = field(default_factory=list)
     instances: list["FakeGpu | None"] = field(default_factory=list)
     fails: dict[str, int] = field(default_factory=dict)
+    used_bytes: int = 60 << 30
     memory_temperature: tuple[int, int] = (0, 55)
     calls: list[str] = field(default_factory=list)
 
@@ -119,7 +120,7 @@ class FakeNvml:
             return self._answer(
                 "memory v2",
                 gpu,
-                lambda _gpu: SimpleNamespace(total=150 << 30, used=60 << 30, reserved=1 << 29),
+                lambda gpu: SimpleNamespace(total=150 << 30, used=gpu.used_bytes, reserved=1 << 29),
             )
         return self._answer("memory v1", gpu, lambda _gpu: SimpleNamespace(total=150 << 30, used=61 << 30))
 

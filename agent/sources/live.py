@@ -107,8 +107,9 @@ class LiveSource:
         fresh = slow is None or not 0 <= ts_ms - slow.at_ms < SLOW_MS
         if slow is None or fresh:
             slow = self._slow[uuid] = _Slow(ts_ms, gpu.slow(), gpu.processes())
-            if slow.processes is not None and self._is_told(slow.processes, values):
-                slow.values["process_count"] = float(len(slow.processes))
+            count = self._process_count(slow.processes, values)
+            if count is not None:
+                slow.values["process_count"] = float(count)
         things: list[Thing | GpuEvent] = [GpuReading(uuid, ts_ms, values | slow.values)]
         if fresh:
             things += [
@@ -125,10 +126,13 @@ class LiveSource:
             self._attribution.forget_all_but(held)
         return things
 
-    def _is_told(self, processes: list[Process], values: dict[str, float]) -> bool:
-        """Whether the list can be believed.
+    def _process_count(self, processes: list[Process] | None, values: dict[str, float]) -> int | None:
+        """Processes that compute; None when the list cannot be believed.
 
-        An empty one beside held memory means that none may be seen from here (a container without the host's
-        PIDs), not that there is none.
+        A display server is listed, but does not hold the GPU for work. No process beside held memory means that
+        none may be seen from here (a container without the host's PIDs), not that there is none.
         """
-        return bool(processes) or values.get("memory_used_bytes", 0.0) < HELD_MEMORY_BYTES
+        if processes is None:
+            return None
+        count = sum(process.computes for process in processes)
+        return count if count or values.get("memory_used_bytes", 0.0) < HELD_MEMORY_BYTES else None

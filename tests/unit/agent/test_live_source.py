@@ -10,6 +10,7 @@ from agent.attribution import Attribution
 from agent.nvml import Driver
 from agent.once import once
 from agent.sources.live import LiveSource
+from core.activity import Activity, classify
 from core.metrics import GPU_COLUMNS
 from core.readings import GpuIdentity, GpuReading, ProcessReading
 from core.samples import GpuEvent
@@ -135,6 +136,16 @@ def test_processes_are_named_by_executable_and_user() -> None:
     assert (known.workload.key, known.workload.name, known.workload.user) == ("7:1000000", "python3", "alice")
     assert (unseen.workload.name, unseen.workload.user, unseen.memory_used_bytes) == ("pid 8", None, None)
     assert of(things, GpuReading)[0].values["process_count"] == 2
+
+
+def test_a_display_server_is_listed_but_does_not_count_as_a_process() -> None:
+    card = FakeGpu(busy=0, graphics=[process(9, 4 << 20)], used_bytes=5 << 20)
+    live, _library = source(card)
+    things = live.tick(Clock())
+    (reading,) = of(things, GpuReading)
+    assert reading.values["process_count"] == 0
+    assert [listed.pid for listed in of(things, ProcessReading)] == [9]
+    assert classify(reading.values, memory_total_bytes=150 << 30).activity is Activity.EMPTY
 
 
 def test_a_reused_pid_is_another_workload_and_a_corrected_clock_is_not() -> None:

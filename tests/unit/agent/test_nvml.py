@@ -105,7 +105,7 @@ def test_processes_of_all_lists_are_merged_by_pid() -> None:
     (gpu,) = opened(
         FakeGpu(compute=[process(7, 100), process(8, None)], graphics=[process(7, 90), process(9, 5)])
     )
-    assert gpu.processes() == [Process(7, 100), Process(8, None), Process(9, 5)]
+    assert gpu.processes() == [Process(7, 100), Process(8, None), Process(9, 5, computes=False)]
 
 
 def test_a_process_on_several_instances_holds_their_sum() -> None:

@@ -31,7 +31,31 @@ def test_without_any_reading_of_work_it_is_unknown() -> None:
 
 
 def test_no_work_and_no_process_is_empty_even_when_memory_is_not_zero() -> None:
-    assert named({"busy_ratio": 0.0, "memory_used_bytes": 5 * GIB, "process_count": 0.0}) is Activity.EMPTY
+    idle = {"busy_ratio": 0.0, "process_count": 0.0}
+    assert named(idle | {"memory_used_bytes": 0.01 * H100}) is Activity.EMPTY
+    assert named(idle | {"memory_used_bytes": 0.9 * GIB}, 24 * GIB) is Activity.EMPTY
+
+
+def test_memory_that_no_process_owns_up_to_is_parked_not_empty() -> None:
+    assert named({"busy_ratio": 0.0, "memory_used_bytes": 5 * GIB, "process_count": 0.0}) is Activity.PARKED
+
+
+def test_a_lone_process_with_next_to_no_memory_parks_the_card() -> None:
+    assert named({"busy_ratio": 0.0, "memory_used_bytes": 0.3 * GIB, "process_count": 1.0}) is Activity.PARKED
+
+
+def test_only_counters_that_were_read_are_named() -> None:
+    fed = {"busy_ratio": 0.02, "memory_used_bytes": 30.0 * GIB, "pcie_rx_bytes_per_s": 2e9}
+    verdict = classify(fed, memory_total_bytes=H100)
+    assert verdict.counters == ("busy_ratio", "memory_used_bytes", "pcie_rx_bytes_per_s")
+
+
+def test_what_is_named_without_pcie_does_not_claim_to_have_looked_at_it() -> None:
+    stuck = DECODE | {"busy_ratio": 1.0, "busy_min_ratio": 1.0, "memory_busy_ratio": 0.01, "power_w": 130.0}
+    blind = classify(stuck, memory_total_bytes=H100).counters
+    assert blind == ("busy_ratio", "memory_busy_ratio", "power_w", "power_limit_w")
+    seeing = classify(stuck | {"pcie_tx_bytes_per_s": 1e6}, memory_total_bytes=H100).counters
+    assert seeing == (*blind, "pcie_tx_bytes_per_s")
 
 
 def test_no_work_and_little_memory_is_empty_where_processes_are_not_listed() -> None:
@@ -137,4 +161,4 @@ def test_every_sample_gets_exactly_one_name_and_says_what_it_looked_at(
 ) -> None:
     verdict = classify(values, memory_total_bytes=total)
     assert isinstance(verdict.activity, Activity)
-    assert set(verdict.counters) <= set(values) | {"pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s"}
+    assert set(verdict.counters) <= set(values)
