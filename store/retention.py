@@ -1,7 +1,8 @@
 """What is past its age goes: raw samples by the day, hours, usage, events and the records of old job runs.
 
-Nothing that is not rolled up yet is purged. PostgreSQL drops whole day partitions; SQLite deletes a day of one GPU
-at a time, each in a transaction of its own, so that ingest is never kept waiting.
+Nothing that is not rolled up yet is purged: each transaction looks for marks of its day when nobody can write any
+more. PostgreSQL drops whole day partitions; SQLite deletes a day of one GPU at a time, each in a transaction of its
+own, so that ingest is never kept waiting.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from core.clock import from_ms
 from core.units import DAY_MS
+from store.engine import begin_write
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
@@ -22,7 +24,7 @@ from store.models.usage_hour import UsageHourRow
 from store.partitions import LISTED, day_of
 from store.tables import METADATA
 
-_KIND: Final = {"gpu_sample": "gpu", "process_sample": "gpu", "engine_sample": "engine"}
+_OWNER: Final = {"gpu_sample": "gpu", "process_sample": "gpu", "engine_sample": "engine"}
 LOCK_WAIT_S: Final = 5
 """How long a partition's drop waits for readers; after that the next run tries again."""
 
@@ -55,7 +57,7 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
     """Remove raw samples older than ``raw_days`` whole UTC days, and all else older than ``hour_days``."""
     result = PurgeResult()
     raw_day = now_ms // DAY_MS - raw_days
-    for table in _KIND:
+    for table in _OWNER:
         if engine.dialect.name == "postgresql":
             _drop_partitions(engine, table, raw_day, result)
         else:
@@ -74,12 +76,17 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
     return result
 
 
-def _pending_days(connection: Connection, kind: str) -> set[int]:
-    row = RollupPendingRow
-    return {
-        hour_ms // DAY_MS
-        for (hour_ms,) in connection.execute(select(row.hour_ms).where(row.kind == kind).distinct())
-    }
+def _pending_days(connection: Connection) -> set[int]:
+    """Days with marks of any kind: an hour is folded from the samples of its GPUs and engines together."""
+    hours = connection.execute(select(RollupPendingRow.hour_ms).distinct()).scalars()
+    return {hour_ms // DAY_MS for hour_ms in hours}
+
+
+def _waits(connection: Connection, day: int) -> bool:
+    """Hours of ``day`` wait to be rolled up."""
+    hour_ms = RollupPendingRow.hour_ms
+    marks = select(hour_ms).where(hour_ms >= day * DAY_MS, hour_ms < (day + 1) * DAY_MS).limit(1)
+    return connection.execute(marks).first() is not None
 
 
 def _keep(result: PurgeResult, day: int) -> None:
@@ -90,7 +97,7 @@ def _drop_partitions(engine: Engine, table: str, before_day: int, result: PurgeR
     with engine.connect() as connection:
         listed = text(LISTED.replace("?", ":table"))
         names = [name for (name,) in connection.execute(listed, {"table": table})]
-        pending = _pending_days(connection, _KIND[table])
+        pending = _pending_days(connection)
     for name in sorted(names):
         day = day_of(name)
         if day is None or day >= before_day:
@@ -100,24 +107,42 @@ def _drop_partitions(engine: Engine, table: str, before_day: int, result: PurgeR
             continue
         try:
             with engine.begin() as connection:
-                connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'"))
+                _stop_writers(connection, table, name)
+                if _waits(connection, day):
+                    _keep(result, day)
+                    continue
                 connection.execute(text(f"DROP TABLE {name}"))
         except OperationalError:  # a long reader holds it
             continue
         result.partitions += 1
 
 
+def _stop_writers(connection: Connection, table: str, partition: str) -> None:
+    """Wait for the writers of a partition to commit, their marks with them, and let no other begin.
+
+    In the order in which ingest takes its locks (table, partition, marks), so that neither waits for the other.
+    """
+    connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'"))
+    connection.execute(text(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE"))
+    connection.execute(text(f"LOCK TABLE {partition} IN ACCESS EXCLUSIVE MODE"))
+    connection.execute(text("LOCK TABLE rollup_pending IN SHARE ROW EXCLUSIVE MODE"))
+
+
 def _delete_days(engine: Engine, table: Table, before_day: int, result: PurgeResult) -> None:
     key = next(iter(table.primary_key.columns))
     with engine.connect() as connection:
-        pending = _pending_days(connection, _KIND[table.name])
-        keys = connection.execute(select(METADATA.tables[_KIND[table.name]].c.id)).scalars().all()
+        pending = _pending_days(connection)
+        keys = connection.execute(select(METADATA.tables[_OWNER[table.name]].c.id)).scalars().all()
     for key_value in keys:
         for day in _days(engine, table, key, key_value, before_day):
             if day in pending:
                 _keep(result, day)
                 continue
             with engine.begin() as connection:
+                begin_write(connection)
+                if _waits(connection, day):
+                    _keep(result, day)
+                    continue
                 result.samples += connection.execute(
                     delete(table).where(
                         key == key_value, table.c.ts_ms >= day * DAY_MS, table.c.ts_ms < (day + 1) * DAY_MS

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, event, inspect, text
 from sqlalchemy.orm import Session
 from store_samples import H0, NOW, engine_sample, gpu_sample, process_sample
 
@@ -69,6 +69,30 @@ def test_nothing_that_waits_for_roll_up_is_purged(filled: Engine, session: Sessi
     assert sorted(result.kept_pending) == ["2026-10-05", "2026-10-06", "2026-10-07"]
     session.rollback()
     roll_up(filled, now_ms=NOW)
+    purge(filled, now_ms=END, raw_days=2, hour_days=100)
+    assert days_left(session) == [3, 4]
+
+
+def test_samples_that_are_imported_while_a_purge_runs_are_rolled_up_before_they_go(
+    filled: Engine, session: Session, ready_database: str
+) -> None:
+    roll_up(filled, now_ms=NOW)
+    late = replace(gpu_sample(0), ts_ms=H0 + 5 * HOUR_MS)
+    to_import = [late]
+
+    def import_once(*told: object) -> None:
+        if to_import and "rollup_pending" in str(told[2]):
+            with open_connection(ready_database) as connection:
+                ingest = Ingest(connection)
+                ingest.gpu_samples([to_import.pop()])
+                ingest.commit()
+
+    event.listen(filled, "after_cursor_execute", import_once)
+    result = purge(filled, now_ms=END, raw_days=2, hour_days=100)
+    assert "2026-10-05" in result.kept_pending
+    assert roll_up(filled, now_ms=NOW).pending_left == 0
+    assert late.ts_ms in {hour.hour_ms for hour in hours.gpu_hours(session, ALWAYS)}
+    session.rollback()
     purge(filled, now_ms=END, raw_days=2, hour_days=100)
     assert days_left(session) == [3, 4]
 
