@@ -14,7 +14,7 @@ BANDS: Final = ((3.4, 4.8, "fp32"), (1.7, 2.4, "bf16"), (0.9, 1.3, "int8"), (0.5
 OVERHEAD_BYTES: Final = 1e9
 """CUDA context, graphs and buffers of one rank (3.2)."""
 EXTRA_OVERHEAD_BYTES: Final = 2.5e9
-"""What large batches of a small model add to it (captures: OPT-1.3B at 512). 32-bit weights are rare and must survive it."""
+"""What large batches of a small model add to it (captures: OPT-1.3B at 512). It may be there or not: a format must survive both."""
 SCALES: Final = 1.08
 """Group scales on top of weights below 8 bits (4.25–4.5 bits in use for 4)."""
 
@@ -87,12 +87,14 @@ def weight_bytes_estimate(
 
 
 def from_memory(weight_bytes: float, parameters: float, tensor_parallel: int) -> Precision | None:
-    """From bytes per parameter, by band; None between the bands."""
+    """From bytes per parameter, by band; None between the bands, and where more overhead would make it another band."""
     ratio = weight_bytes / parameters
-    for low, high, form in BANDS:
-        if low <= ratio <= high:
-            spare = (weight_bytes - EXTRA_OVERHEAD_BYTES * tensor_parallel) / parameters
-            if form == "fp32" and spare < low:
-                return None
-            return _precision(form, f"memory: {ratio:.2f} bytes per parameter")
-    return None
+    spare = (weight_bytes - EXTRA_OVERHEAD_BYTES * tensor_parallel) / parameters
+    possible = [(low, form) for low, high, form in BANDS if spare <= high and ratio >= low]
+    inside = any(low <= ratio <= high for low, high, _ in BANDS)
+    if not inside or len(possible) != 1:
+        return None
+    low, form = possible[0]
+    if form == "fp32" and spare < low:  # rare, so it must be in its band with and without
+        return None
+    return _precision(form, f"memory: {ratio:.2f} bytes per parameter")

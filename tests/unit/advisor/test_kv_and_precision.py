@@ -101,6 +101,24 @@ def test_a_small_model_with_large_buffers_is_not_taken_for_32_bit() -> None:
 
 
 @pytest.mark.parametrize(
+    ("billions", "bits_now"), [(0.8, 8), (1.3, 8), (1.5, 8), (3.0, 8), (2.5, 4), (4.0, 4)]
+)
+def test_buffers_never_make_a_small_quantised_model_16_bit(billions: float, bits_now: int) -> None:
+    """8- or 4-bit weights with up to 2.5 GB of buffers on top."""
+    for extra_gb in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5):
+        held = billions * 1e9 * bits_now / 8 + extra_gb * 1e9
+        told = precision.from_memory(held, billions * 1e9, 1)
+        assert told is None or told.bits == bits_now
+
+
+@pytest.mark.parametrize(("billions", "ratio"), [(13.0, 2.02), (13.0, 2.2), (6.74, 2.02), (8.03, 2.0)])
+def test_16_bit_models_of_7b_and_more_are_still_told_from_memory(billions: float, ratio: float) -> None:
+    told = precision.from_memory(ratio * billions * 1e9, billions * 1e9, 1)
+    assert told is not None
+    assert told.is_16_bit
+
+
+@pytest.mark.parametrize(
     ("settings", "bits"),
     [
         ({"quantization": "fp8"}, 8),
