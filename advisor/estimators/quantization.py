@@ -24,6 +24,7 @@ class Scheme:
         key: ``fp8``, ``int8`` or ``int4``.
         title: for people.
         bytes_per_weight: b_q. freed_ratio: share of 16-bit weight memory freed (int4 keeps group scales).
+        most_speedup: 16 bits over the bits in use (4.5 with group scales): a step cannot read less than that.
         kernel: k, best, likely and worst: the likely one sits where the published FP8 gains are (1.40–1.51× at B 1–8).
         eight_bit_math: activations are 8-bit too (W8A8), so the arithmetic gets faster.
     """
@@ -32,13 +33,16 @@ class Scheme:
     title: str
     bytes_per_weight: float
     freed_ratio: float
+    most_speedup: float
     kernel: tuple[float, float, float]
     eight_bit_math: bool
 
 
-FP8: Final = Scheme("fp8", "FP8 weights and activations", 1.0, 0.5, (1.0, 1.3, 1.8), eight_bit_math=True)
-INT8: Final = Scheme("int8", "INT8 weights and activations", 1.0, 0.5, (1.0, 1.3, 1.8), eight_bit_math=True)
-INT4: Final = Scheme("int4", "INT4 weights", 0.5, 0.73, (1.1, 1.2, 1.3), eight_bit_math=False)
+FP8: Final = Scheme("fp8", "FP8 weights and activations", 1.0, 0.5, 2.0, (1.0, 1.3, 1.8), eight_bit_math=True)
+INT8: Final = Scheme(
+    "int8", "INT8 weights and activations", 1.0, 0.5, 2.0, (1.0, 1.3, 1.8), eight_bit_math=True
+)
+INT4: Final = Scheme("int4", "INT4 weights", 0.5, 0.73, 16 / 4.5, (1.1, 1.2, 1.3), eight_bit_math=False)
 MATH_SAVED: Final = (0.5, 0.4, 0.3)
 """Share of the arithmetic time that 8-bit math saves: best, likely, worst."""
 
@@ -85,7 +89,8 @@ def speedup(
     high = 1 + (best - 1) * (1 + width) if best >= 1 else best
     if weights.expert_bytes > 0:
         low = min(low, 0.9)
-    return Range(min(low, likely), likely, max(high, likely))
+    most = scheme.most_speedup
+    return Range(min(low, likely, most), min(likely, most), min(max(high, likely), most))
 
 
 def _at(step: DecodeStep, read_s: float, scheme: Scheme, batch: float, case: int) -> float:

@@ -158,3 +158,10 @@ def test_thin_coverage_is_refused() -> None:
     advice = advise(evidence([gpu()], [replace(each, hours=each.hours[::2])]))
     assert not found(advice, RULE)
     assert refused(advice, RULE)[0].missing == ("samples",)
+
+
+@pytest.mark.parametrize(("gpu_key", "most"), [("L4", 2.0), ("H100-SXM5-80GB", 2.0), ("A100-SXM4-80GB", 3.6)])
+@pytest.mark.parametrize("running", [1.0, 8.0])
+def test_no_speed_up_beats_the_bytes_it_saves(gpu_key: str, most: float, running: float) -> None:
+    each = served(gpu_key, running=running, kv_used=running * 500 / 400_000, step_s=0.06)
+    assert only(each).evidence["speedup_p90"] <= most
