@@ -101,6 +101,8 @@ def diagnose(seen: Pressure) -> Diagnosis:
         return Diagnosis(
             None, ("waiting_requests",), "Without the queue a limit and a lack of requests look the same."
         )
+    if seen.kv_p95 is not None and seen.kv_p95 >= KV_FULL:
+        return Diagnosis(Cause.KV)  # also without a queue: more requests would only preempt
     if seen.waiting_p95 == 0 or (seen.waiting_p95 < 1 and not seen.at_ceiling):
         return Diagnosis(Cause.DEMAND)
     if seen.kv_p95 is None:
@@ -109,8 +111,6 @@ def diagnose(seen: Pressure) -> Diagnosis:
             ("kv_used_ratio",),
             "Requests wait; without KV-cache use the limit cannot be told from full memory.",
         )
-    if seen.kv_p95 >= KV_FULL:
-        return Diagnosis(Cause.KV)
     if seen.at_ceiling:
         if seen.kv_p95 < KV_FREE:
             return Diagnosis(Cause.CONFIGURATION)

@@ -155,6 +155,12 @@ def test_a_full_kv_cache_is_not_configuration() -> None:
     assert finding.saving.is_empty
 
 
+def test_a_full_kv_cache_without_a_queue_is_not_a_lack_of_requests() -> None:
+    finding = only(run(queued(waiting=0.0, kv_used=0.99, settings={**SETTINGS, "num_gpu_blocks": "300"})))
+    assert finding.cause == "kv"
+    assert "too few" not in finding.title
+
+
 def test_no_finding_ever_asks_for_a_bigger_gpu_because_memory_is_full() -> None:
     for each in (
         queued(),
