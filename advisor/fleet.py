@@ -46,7 +46,8 @@ def releases(evidence: Evidence, qualifying: Collection[str]) -> Mapping[str, Re
     """For each qualifying GPU, whether releasing all of ``qualifying`` ends the billing unit that holds it.
 
     The user's price row knows the unit. A catalogue price does not know this machine: there the unit is the host,
-    because nobody hands back one GPU of a running instance.
+    because nobody hands back one GPU of a running instance. Where such GPUs are sold in larger units than the host
+    shows, it is not known whether the host is the unit, and nothing ends.
     """
     wanted = set(qualifying)
     by_host: dict[str | None, int] = defaultdict(int)
@@ -80,11 +81,14 @@ def _release(gpu: GpuEvidence, site: Site, qualifying_on_host: int) -> Release:
             cash=False,
             why_not=f"it is billed with its host, where {qualifying_on_host} of {gpu.host_gpu_count} GPUs could be released{settle}",
         )
-    unseen = gpu.host_gpu_count < price.gpus_per_unit
-    if unseen and (price.from_user or gpu.host_gpu_count == 1):
+    if gpu.host_gpu_count < price.gpus_per_unit:
+        seen = f"{gpu.host_gpu_count} {'is' if gpu.host_gpu_count == 1 else 'are'} seen on this host"
+        unsettled = (
+            "whether the host is the unit is not known; a price row of your own with gpus_per_unit settles it"
+        )
         return Release(
             cash=False,
-            why_not=f"such GPUs are sold in units of {price.gpus_per_unit} and {gpu.host_gpu_count} of this one is seen"
-            + ("" if price.from_user else "; a price row of your own with gpus_per_unit settles it"),
+            why_not=f"such GPUs are sold in units of {price.gpus_per_unit} and {seen}"
+            + ("" if price.from_user else f": {unsettled}"),
         )
     return Release(cash=True)

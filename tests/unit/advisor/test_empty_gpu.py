@@ -180,7 +180,9 @@ def test_the_window_scales_the_month() -> None:
         (1, 1, 1, False, True),
         (1, 1, 8, False, False),
         (4, 4, 8, True, False),
-        (4, 4, 8, False, True),
+        (8, 8, 8, False, True),
+        (4, 4, 8, False, False),
+        (4, 4, 72, False, False),
     ],
 )
 def test_the_billing_unit_is_the_users_word_or_else_the_host(
@@ -198,3 +200,15 @@ def test_the_billing_unit_is_the_users_word_or_else_the_host(
     findings = found(advise(evidence(cards)), RULE)
     assert len(findings) == empty
     assert all((finding.saving.cash_usd_month is not None) is cash for finding in findings)
+
+
+def test_a_host_smaller_than_the_catalogues_unit_frees_capacity_and_says_that_the_unit_is_not_known() -> None:
+    price = replace(PRICE, gpus_per_unit=72, from_user=False)
+    cards = [
+        gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY), uuid=f"GPU-{i}", price=price, host_gpu_count=4)
+        for i in range(4)
+    ]
+    finding = found(advise(evidence(cards)), RULE)[0]
+    assert finding.saving.cash_usd_month is None
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert "whether the host is the unit is not known" in (finding.no_figure or "")
