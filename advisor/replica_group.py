@@ -57,12 +57,13 @@ class Fall:
     Attributes:
         rank_from_end: 1 for the last replica by name, by engine.
         dropped: how many fall away at the low, middle and high end.
-        release: for the GPUs of the replicas that fall away at the middle.
+        release_low, release: for the GPUs of the replicas that fall away at the low end, at the middle.
     """
 
     evidence: Evidence
     rank_from_end: Mapping[str, int]
     dropped: tuple[int, int, int]
+    release_low: Mapping[str, Release]
     release: Mapping[str, Release]
 
     @classmethod
@@ -70,12 +71,15 @@ class Fall:
         """The last ``dropped`` of ``replicas``."""
         ordered = sorted(replicas, key=lambda each: each.engine.identity.engine, reverse=True)
         ranks = {each.engine.identity.engine: rank for rank, each in enumerate(ordered, start=1)}
-        gone = [gpu.gpu_uuid for each in ordered[: dropped[1]] for gpu in each.gpus]
-        return cls(evidence, ranks, dropped, releases(evidence, gone) if gone else {})
+        low, middle = (
+            releases(evidence, [gpu.gpu_uuid for each in ordered[:count] for gpu in each.gpus])
+            for count in dropped[:2]
+        )
+        return cls(evidence, ranks, dropped, low, middle)
 
     def outcome(self, serving: Serving, grade: Grade) -> Outcome:
         """Saving of one of the replicas. Cash only where the GPUs that fall away end a billing unit."""
-        low, middle, high = self.dropped
+        low, middle, _ = self.dropped
         count, rank = len(self.rank_from_end), self.rank_from_end[serving.engine.identity.engine]
         if count == 1:
             why = "No money figure: one replica cannot become fewer. The rate rises, the bill does not fall."
@@ -93,12 +97,12 @@ class Fall:
             return Outcome(Saving(), why, uuids, count, then)
         hours = sum(month_h(self.evidence, digest(self.evidence, gpu).covered_h) for gpu in serving.gpus)
         around = widened(hours, grade, most=hours)
-        capacity = Range(
-            around.p10 if rank <= low else 0.0, around.p50, around.p90 if rank <= high else around.p50
-        )
+        capacity = around if rank <= low else Range(0.0, around.p50, around.p90)
         blocked = next((self.release[uuid].why_not for uuid in uuids if not self.release[uuid].cash), None)
         rate = serving.usd_per_hour
         if blocked is not None or rate is None:
             why = f"No cash figure: {blocked or 'a GPU has no price'}."
             return Outcome(Saving(capacity_gpu_h_month=capacity), why, uuids, count, then)
-        return Outcome(Saving(capacity.scaled(rate / len(uuids)), capacity), None, uuids, count, then)
+        certain = rank <= low and all(self.release_low[uuid].cash for uuid in uuids)
+        paid = capacity if certain else Range(0.0, capacity.p50, capacity.p90)
+        return Outcome(Saving(paid.scaled(rate / len(uuids)), capacity), None, uuids, count, then)
