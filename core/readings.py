@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+SLICE_PREFIX: Final = "MIG-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class GpuIdentity:
     driver_version: str | None = None
     max_sm_clock_hz: float | None = None
     power_limit_default_w: float | None = None
+
+    @property
+    def is_slice(self) -> bool:
+        """A MIG instance: part of a card that is listed too, so it has no hours, price or spend of its own."""
+        return self.gpu_uuid.startswith(SLICE_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

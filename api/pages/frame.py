@@ -131,7 +131,7 @@ def build_frame(
         coverage_ratio=coverage_ratio,
         coverage_text=coverage_text,
         hosts=len({gpu.identity.host for gpu in gpus if gpu.identity.host}),
-        gpus=len(gpus),
+        gpus=sum(not gpu.identity.is_slice for gpu in gpus),
         window_text=formats.span(scope.window.from_ms, scope.window.to_ms)
         if window_text is None
         else window_text,

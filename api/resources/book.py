@@ -29,7 +29,7 @@ class Book:
 
     Attributes:
         window: as asked. stretches: how its time is cut.
-        gpus: every GPU that was known in the window, by UUID.
+        gpus: every GPU that was known in the window, by UUID; MIG slices are left out, because their card is here.
         gpu_keys: their rows in the GPU catalogue; None where the name resolves to none.
         spans: when each was known: from its first to its last sample, clipped to the window.
         sums: their hours added up by stretch.
@@ -87,7 +87,7 @@ def read_book(
     gpus: dict[str, FleetGpu] = {}
     spans: dict[str, Window] = {}
     for gpu in fleet.gpus(scope.session):
-        if gpu_uuids is not None and gpu.identity.gpu_uuid not in gpu_uuids:
+        if gpu.identity.is_slice or (gpu_uuids is not None and gpu.identity.gpu_uuid not in gpu_uuids):
             continue
         span = _span(gpu, scope.window)
         if span is None and gpu.identity.gpu_uuid not in with_hours:

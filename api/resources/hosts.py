@@ -13,6 +13,7 @@ from api.resources.by import By
 from api.resources.columns import about
 from api.resources.gpus import GpuRow
 from api.resources.scope import Scope
+from core.readings import SLICE_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ def rows(scope: Scope) -> list[HostRow]:
     used = {row.key: row for row in usage.rows(scope, By.HOST, book=book)}
     by_host: dict[str | None, list[GpuRow]] = {}
     for gpu in gpus.rows(scope, book=book):
+        if gpu.gpu_uuid.startswith(SLICE_PREFIX):
+            continue  # its card is there
         by_host.setdefault(gpu.host, []).append(gpu)
     return [_row(host, by_host[host], cost.get(host), used.get(host)) for host in usage.in_order(by_host)]
 

@@ -52,7 +52,9 @@ class PriceLookup:
         self.borders = sorted(ends | {row.valid_from_ms for row in self.rows})
 
     def __call__(self, identity: GpuIdentity, gpu_key: str | None, at_ms: int) -> Price | None:
-        """Price in force at ``at_ms``."""
+        """Price in force at ``at_ms``; a MIG slice has none, because its card is priced."""
+        if identity.is_slice:
+            return None
         key = (identity.gpu_uuid, bisect_right(self.borders, at_ms))
         if key not in self._known:
             self._known[key] = price_at(

@@ -1,6 +1,5 @@
 """The fleet over one window as the rules may see it; a constant number of queries however large the fleet."""
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from itertools import groupby
 from operator import attrgetter
@@ -16,6 +15,7 @@ from store.known import known_engines, known_gpus
 from store.models.gpu import GpuRow
 from store.models.gpu_hour import GpuHourRow
 from store.queries import hours
+from store.queries.fleet import gpu_counts
 
 PriceOf = Callable[[GpuIdentity, str | None, int], Price | None]
 """Price of a GPU (its identity, its row in the catalogue) at a time."""
@@ -32,7 +32,7 @@ def evidence(
     price_of: PriceOf,
     gpu_uuids: Collection[str] | None = None,
 ) -> Evidence:
-    """Evidence of every GPU and engine that has hours in the window.
+    """Evidence of every GPU and engine that has hours in the window; of a MIG slice its card stands for it.
 
     Args:
         session: where to read.
@@ -54,12 +54,12 @@ def evidence(
         for name, found in groupby(hours.engine_hours(session, window), key=attrgetter("engine"))
     }
     bare_idle_w = _bare_idle_w(session)
-    on_host = Counter(gpu.identity.host for gpu in known if gpu.identity.host is not None)
+    on_host = gpu_counts(known)
     gpus: list[GpuEvidence] = []
     for gpu in known:
         identity = gpu.identity
         found = gpu_hours.get(identity.gpu_uuid)
-        if not found or gpu.first_sample_ms is None or gpu.seen_until_ms is None:
+        if identity.is_slice or not found or gpu.first_sample_ms is None or gpu.seen_until_ms is None:
             continue
         spec = resolve(identity.model, identity.memory_total_bytes)
         gpu_key = None if spec is None else spec.gpu_key

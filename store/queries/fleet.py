@@ -1,6 +1,7 @@
 """The fleet: GPUs with their newest sample, hosts, engines with their GPUs."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import and_, select
@@ -91,6 +92,13 @@ def _host(host: str | None, of_host: Sequence[KnownGpu]) -> FleetHost:
         tuple(gpu.identity.gpu_uuid for gpu in of_host),
         min(first, default=None),
         max(last, default=None),
+    )
+
+
+def gpu_counts(known: Iterable[KnownGpu]) -> Counter[str]:
+    """Cards by host; MIG slices are parts of one and do not count."""
+    return Counter(
+        gpu.identity.host for gpu in known if gpu.identity.host is not None and not gpu.identity.is_slice
     )
 
 
