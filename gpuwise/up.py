@@ -4,8 +4,11 @@ Each part is a process of its own, so that a part that dies or hangs takes none 
 started again, after 1 s the first time and up to a minute when it keeps dying.
 """
 
+import contextlib
+import ctypes
 import errno
 import logging
+import os
 import signal
 import socket
 import time
@@ -26,6 +29,9 @@ LONGEST_WAIT_S: Final = 60.0
 STEADY_S: Final = 60.0
 """A part that ran this long starts again after the first wait."""
 STOP_S: Final = 5.0
+
+PR_SET_PDEATHSIG: Final = 1
+"""``prctl(2)``."""
 
 Part = Callable[[Settings], object]
 """Runs until SIGTERM; must be a module-level function (parts are spawned)."""
@@ -64,7 +70,7 @@ class _Child:
 
     def start(self, now_s: float) -> None:
         self.process = get_context("spawn").Process(
-            target=_enter, args=(self.part, self.settings), name=f"gpuwise-{self.name}"
+            target=_enter, args=(self.part, self.settings, os.getpid()), name=f"gpuwise-{self.name}"
         )
         self.process.start()
         self.started_s = now_s
@@ -82,7 +88,8 @@ class _Child:
         )
 
 
-def _enter(part: Part, settings: Settings) -> None:
+def _enter(part: Part, settings: Settings, parent_pid: int) -> None:
+    _end_with(parent_pid)
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches the whole group; the parent ends the parts in order
@@ -92,6 +99,14 @@ def _enter(part: Part, settings: Settings) -> None:
         print(f"gpuwise: {error}", flush=True)
         raise SystemExit(1) from error
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _end_with(parent_pid: int) -> None:
+    """Have the kernel ask this part to end when its parent dies, even by kill -9: no orphan keeps the port."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: parts then outlive a killed parent
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent_pid:  # it died before the call
+        raise SystemExit(1)
 
 
 def check_port(settings: Settings) -> None:
@@ -142,7 +157,7 @@ def run(
         if feed is not None:
             children.append(_Child("feed", feed, settings))
         while not stop.asked:
-            _tend(children)
+            _tend(children, stop)
     finally:
         _end(children)
     return 0
@@ -162,7 +177,7 @@ class _Stop:
         self.asked = True
 
 
-def _tend(children: list[_Child]) -> None:
+def _tend(children: list[_Child], stop: _Stop) -> None:
     now_s = time.monotonic()
     for child in children:
         if child.process is None and now_s >= child.due_s:
@@ -170,7 +185,8 @@ def _tend(children: list[_Child]) -> None:
     sentinels = {child.process.sentinel: child for child in children if child.process is not None}
     for ready in connection.wait(list(sentinels), timeout=0.5):
         assert isinstance(ready, int)
-        sentinels[ready].reap(time.monotonic())
+        if not stop.asked:  # a part that ends because all do is not started again
+            sentinels[ready].reap(time.monotonic())
 
 
 def _end(children: list[_Child]) -> None:

@@ -63,7 +63,7 @@ def check(url: str) -> str | None:
     Raises:
         StoreError: not reachable.
     """
-    if dialect_of(url) == "sqlite" and not sqlite_path(url).is_file():
+    if dialect_of(url) == "sqlite" and not _exists(sqlite_path(url)):
         return f"database {sqlite_path(url)} does not exist yet"
     head = ScriptDirectory.from_config(configuration()).get_current_head()
     try:
@@ -121,6 +121,15 @@ def backup(url: str, path: Path) -> None:
             raise StoreError(f"{path} cannot be written ({error}): check space and permissions") from error
         finally:
             target.close()
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError as error:
+        raise StoreError(
+            f"database {path} cannot be looked at ({error.strerror}): check the folder's permissions"
+        ) from error
 
 
 def _make_folder(folder: Path) -> None:

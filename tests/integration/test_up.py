@@ -93,6 +93,32 @@ def test_a_part_that_dies_is_started_again_and_sigterm_ends_them_all(tmp_path: P
         up.communicate()
 
 
+def test_a_killed_parent_leaves_no_part_behind(tmp_path: Path) -> None:
+    script = tmp_path / "parts.py"
+    script.write_text(SCRIPT)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    up = subprocess.Popen([sys.executable, str(script), str(free_port())], env=env, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(tmp_path / "log.txt", 5)
+        children = alive_children(up.pid)
+        up.kill()
+        up.wait(10)
+        end = time.monotonic() + 10
+        while time.monotonic() < end and any(running(pid) for pid in children):
+            time.sleep(0.05)
+        assert not [pid for pid in children if running(pid)]
+    finally:
+        up.kill()
+
+
+def running(pid: str) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_a_taken_port_is_said_before_anything_starts() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
