@@ -33,6 +33,7 @@ def doctor(database_url: str | None, as_json: bool) -> int:
         _guarded(name, look, settings)
         for name, look in (
             ("python", _python),
+            ("settings", _environment),
             ("driver", _driver),
             ("database", _database),
             ("data", _data),
