@@ -2,16 +2,17 @@
 
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 import click
 
 from core.clock import now_ms
 from core.errors import GpuwiseError
 from core.settings import Settings, load
-from core.units import MINUTE_MS
+from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,32 @@ def _data(settings: Settings) -> tuple[str, str]:
         window = bounds(session)
     if window is None:
         return "note", "no data yet: run gpuwise up, or gpuwise import"
-    age_min = (now_ms() - window.to_ms) / MINUTE_MS
-    return (
-        "ok" if age_min < 5 else "note"
-    ), f"{window.hours:,.1f} hours of data, newest {age_min:,.0f} min ago"
+    age_ms = now_ms() - window.to_ms
+    if age_ms < -HOUR_MS:
+        return "bad", f"the newest sample is {_span(-age_ms)} in the future: check the clock of its host"
+    state = "ok" if age_ms < 5 * MINUTE_MS else "note"
+    return state, f"{_span(window.to_ms - window.from_ms)} of data, newest {_span(max(age_ms, 0))} ago"
+
+
+def _span(ms: int) -> str:
+    for unit_ms, unit in ((DAY_MS, "days"), (HOUR_MS, "hours"), (MINUTE_MS, "minutes")):
+        if ms >= 2 * unit_ms:
+            return f"{ms / unit_ms:,.0f} {unit}"
+    return f"{ms / 1000:.0f} seconds"
+
+
+def _environment(_settings: Settings) -> tuple[str, str]:
+    known = {f"GPUWISE_{field.name.upper()}" for field in fields(Settings)} | {
+        "GPUWISE_CONFIG",
+        "GPUWISE_LOG",
+    }
+    named = [
+        name for name in os.environ if name.startswith("GPUWISE_") and not name.startswith("GPUWISE_TEST_")
+    ]
+    unknown = sorted(set(named) - known)
+    if unknown:
+        return "bad", f"{', '.join(unknown)}: no such setting, see docs/settings.md for the names"
+    return "ok", f"{len(named)} settings from the environment"
 
 
 def _prices(settings: Settings) -> tuple[str, str]:
