@@ -2,7 +2,7 @@
 
 What it finds
     Rented GPUs whose *used* hours are clearly above the break-even use of an owned machine, and owned ones clearly
-    below it, per GPU model. Clearly means over the whole range: rent −30 %/+20 %, life 3–5 years, use p25–p75 of the days.
+    below it, per GPU model and way of paying. Clearly means over the whole range: rent −30 %/+20 %, life 3–5 years, use p25–p75 of the days.
 
 Why it costs
     Rent is paid by the hour, a machine by its life. An owned GPU-hour at 20 % use costs five times one at full use;
@@ -19,7 +19,8 @@ What to do
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import product
 from math import isfinite
 from typing import Annotated, Any, Final
@@ -31,6 +32,7 @@ from advisor.digest import digest
 from advisor.facts import price_facts, window_facts
 from advisor.fleet import CASH_BILLING, billing
 from advisor.model import Limits, Rule, Source, Verdict
+from advisor.waterfall import base_of
 from catalog import gpu_specs
 from core import breakeven
 from core.activity import Activity
@@ -40,6 +42,7 @@ from core.units import DAY_MS, HOURS_PER_MONTH, HOURS_PER_YEAR
 
 RULE_ID: Final = "rent-or-buy"
 FLEET: Final = Subject("fleet", "fleet", "the fleet")
+RENTED: Final = "rented"
 
 
 class RentOrBuyLimits(Limits):
@@ -61,9 +64,10 @@ class RentOrBuyLimits(Limits):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """GPUs of one model, with the days' use: used GPU-hours over covered ones."""
+    """GPUs of one model that are paid the same way, with the days' use: used GPU-hours over covered ones."""
 
     gpu_key: str
+    paid: str
     gpus: Sequence[GpuEvidence]
     price: Price
     daily_use: Sequence[float]
@@ -82,16 +86,31 @@ def evaluate(evidence: Evidence, limits: RentOrBuyLimits) -> Iterator[Verdict]:
         why = "Without what a machine and its power cost here, renting cannot be compared with owning."
         yield NotEvaluated(RULE_ID, FLEET, missing, why)
         return
-    by_model: dict[str, list[GpuEvidence]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[GpuEvidence]] = defaultdict(list)
     for gpu in evidence.gpus:
-        by_model[gpu.gpu_key or "unknown"].append(gpu)
-    for gpu_key, gpus in sorted(by_model.items()):
-        subject = Subject("fleet", gpu_key, f"{len(gpus)} × {gpu_key}")
-        group, refusal = _group(evidence, gpu_key, gpus, sole=len(by_model) == 1, limits=limits)
+        groups[gpu.gpu_key or "unknown", _paid(gpu, evidence.site)].append(gpu)
+    sole = len({gpu_key for gpu_key, _ in groups}) == 1
+    for (gpu_key, paid), gpus in sorted(groups.items()):
+        subject = _subject(gpu_key, paid, len(gpus))
+        group, refusal = _group(evidence, (gpu_key, paid), gpus, sole=sole, limits=limits)
         if group is None:
             yield NotEvaluated(RULE_ID, subject, *refusal)
             continue
         yield from _judged(evidence, group, subject, limits)
+
+
+def _paid(gpu: GpuEvidence, site: Site) -> str:
+    """``rented`` (the bill ends with the use), ``reserved``, ``owned`` or ``unpriced``: never compared as one."""
+    if gpu.price is None:
+        return "unpriced"
+    found = billing(gpu.price, site)
+    return RENTED if found in CASH_BILLING else found
+
+
+def _subject(gpu_key: str, paid: str, count: int) -> Subject:
+    if paid == RENTED:
+        return Subject("fleet", gpu_key, f"{count} × {gpu_key}")
+    return Subject("fleet", f"{gpu_key} ({paid})", f"{count} × {gpu_key} ({paid})")
 
 
 def _missing(site: Site) -> tuple[str, ...]:
@@ -104,8 +123,14 @@ def _missing(site: Site) -> tuple[str, ...]:
 
 
 def _group(
-    evidence: Evidence, gpu_key: str, gpus: Sequence[GpuEvidence], *, sole: bool, limits: RentOrBuyLimits
+    evidence: Evidence,
+    key: tuple[str, str],
+    gpus: Sequence[GpuEvidence],
+    *,
+    sole: bool,
+    limits: RentOrBuyLimits,
 ) -> tuple[Group | None, tuple[tuple[str, ...], str]]:
+    gpu_key, paid = key
     if not _is_machine_of(gpu_key, evidence.site, sole=sole, limits=limits):
         why = f"own_capex_usd does not look like the price of a machine with {evidence.site.own_gpu_count} × {gpu_key}."
         return None, (("setting own_capex_usd for this GPU model",), why)
@@ -126,8 +151,21 @@ def _group(
     if covered_h <= 0:
         return None, (("busy_ratio",), "Whether the GPUs worked was not read.")
     use = sum(digest(evidence, gpu).active_h for gpu in gpus) / covered_h
-    price = sorted(prices, key=lambda p: p.usd_per_gpu_hour)[len(prices) // 2]
-    return Group(gpu_key, gpus, price, _daily_use(gpus), use), ((), "")
+    return Group(gpu_key, paid, gpus, _mean_price(prices), _daily_use(gpus), use), ((), "")
+
+
+def _mean_price(prices: Sequence[Price]) -> Price:
+    """What the GPUs cost on average, so that the group at this price costs what its GPUs cost."""
+    first = prices[0]
+    if all(price.usd_per_gpu_hour == first.usd_per_gpu_hour for price in prices):
+        return first
+    mean = sum((price.usd_per_gpu_hour for price in prices), Decimal(0)) / len(prices)
+    return replace(
+        first,
+        usd_per_gpu_hour=mean.quantize(Decimal("0.0001")),
+        basis=f"mean of the prices of {len(prices)} GPUs",
+        as_of=min(price.as_of for price in prices),
+    )
 
 
 def _daily_use(gpus: Sequence[GpuEvidence]) -> list[float]:
@@ -220,9 +258,12 @@ def _case(evidence: Evidence, group: Group, limits: RentOrBuyLimits) -> Case:
 
 def _judged(evidence: Evidence, group: Group, subject: Subject, limits: RentOrBuyLimits) -> Iterator[Verdict]:
     case = _case(evidence, group, limits)
-    rented = billing(group.price, evidence.site) in CASH_BILLING
+    if group.paid == "reserved":
+        why = "Reserved capacity is paid until its term ends; the comparison counts when it is renewed."
+        yield NotEvaluated(RULE_ID, subject, ("on-demand, spot or owned GPUs",), why)
+        return
     machines = len(group.gpus) // evidence.site.own_gpu_count
-    if rented and group.use_at(0.25) > case.break_even.p90:
+    if group.paid == RENTED and group.use_at(0.25) > case.break_even.p90:
         if machines == 0:
             yield NotEvaluated(
                 RULE_ID,
@@ -232,13 +273,13 @@ def _judged(evidence: Evidence, group: Group, subject: Subject, limits: RentOrBu
             )
         else:
             yield _buy(evidence, group, subject, case, machines)
-    elif not rented and group.use_at(0.75) < case.break_even.p10:
+    elif group.paid == "owned" and group.use_at(0.75) < case.break_even.p10:
         yield _rent(evidence, group, subject, case)
 
 
 def _buy(evidence: Evidence, group: Group, subject: Subject, case: Case, machines: int) -> Finding:
     count = machines * evidence.site.own_gpu_count
-    cash = case.advantage.scaled(float(count))
+    cash = _cash(evidence, group.gpus[:count], case.advantage)
     return _finding(
         evidence,
         group,
@@ -251,6 +292,15 @@ def _buy(evidence: Evidence, group: Group, subject: Subject, case: Case, machine
         no_figure=None,
         count=count,
     )
+
+
+def _cash(evidence: Evidence, gpus: Sequence[GpuEvidence], advantage_usd_month: Range) -> Range:
+    """For the time samples vouch for, and never more than these GPUs cost in it."""
+    bases = [base_of(gpu, digest(evidence, gpu), evidence.window.hours) for gpu in gpus]
+    months = sum(base.capacity for base in bases) / HOURS_PER_MONTH
+    spend = sum(base.cash for base in bases if base.cash is not None)
+    wanted = advantage_usd_month.scaled(months)
+    return Range(min(wanted.p10, spend), min(wanted.p50, spend), min(wanted.p90, spend))
 
 
 def _rent(evidence: Evidence, group: Group, subject: Subject, case: Case) -> Finding:

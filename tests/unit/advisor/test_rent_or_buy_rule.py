@@ -11,6 +11,7 @@ from core import breakeven
 from core.activity import Activity
 from core.evidence import GpuEvidence, Price, Site
 from core.finding import Advice, Grade
+from core.units import HOUR_MS
 
 RULE = "rent-or-buy"
 OWN: Site = replace(SITE, own_capex_usd=330_000.0)
@@ -156,3 +157,54 @@ def test_the_command_repeats_it_with_the_measured_use() -> None:
     assert finding.actions[0].command == (
         "gpuwise plan rent-or-buy --capex-usd 330000 --gpu-count 8 --rent-usd-per-gpu-hour 6.88 --utilisation 1.000"
     )
+
+
+def test_owned_and_rented_gpus_of_one_model_are_judged_apart() -> None:
+    """8 owned at 0.50 and 8 rented at 6.00: only the rented ones can be bought instead, within their rent."""
+    own = replace(RENT, billing="owned", usd_per_gpu_hour=Decimal("0.50"))
+    rented = used(1.0, price=replace(RENT, usd_per_gpu_hour=Decimal("6.00")))
+    owned = [
+        replace(each, identity=replace(each.identity, gpu_uuid=f"OWN-{i}", host="node-2"))
+        for i, each in enumerate(used(1.0, price=own))
+    ]
+    (finding,) = [each for each in found(run([*owned, *rented]), RULE) if each.cause == "buy"]
+    assert finding.evidence["gpu_count"] == 8
+    assert finding.evidence["usd_per_gpu_hour"] == "6.00"
+    assert set(finding.gpu_uuids) == {each.gpu_uuid for each in rented}
+    assert finding.saving.cash_usd_month is not None
+    assert finding.saving.cash_usd_month.p90 <= 8 * 6 * 730
+
+
+def test_owned_gpus_far_below_break_even_are_told_beside_rented_ones_at_work() -> None:
+    own = replace(RENT, billing="owned", usd_per_gpu_hour=Decimal("2.27"))
+    owned = [
+        replace(each, identity=replace(each.identity, gpu_uuid=f"OWN-{i}", host="node-2"))
+        for i, each in enumerate(used(0.1, price=own))
+    ]
+    findings = found(run([*owned, *used(1.0)]), RULE)
+    assert {finding.cause for finding in findings} == {"buy", "rent"}
+
+
+def test_half_a_window_of_samples_saves_half_and_never_more_than_the_spend() -> None:
+    whole = evidence(used(1.0), site=OWN)
+    twice = replace(whole, window=replace(whole.window, from_ms=whole.window.from_ms - FORTNIGHT_H * HOUR_MS))
+    (finding,), spend = found(advise(twice), RULE), advise(twice).totals.spend_usd_month
+    assert finding.saving.cash_usd_month is not None
+    assert finding.saving.cash_usd_month.p50 == pytest.approx(29_210.75 / 2, abs=0.01)
+    assert spend is not None
+    assert finding.saving.cash_usd_month.p90 <= spend
+
+
+def test_prices_of_one_group_are_averaged_and_not_represented_by_the_middle_one() -> None:
+    cards = used(1.0)
+    dear = replace(RENT, usd_per_gpu_hour=Decimal("10.88"))
+    (finding,) = found(run([*cards[:4], *[replace(each, price=dear) for each in cards[4:]]]), RULE)
+    assert finding.evidence["usd_per_gpu_hour"] == "8.8800"
+
+
+def test_reserved_gpus_below_break_even_are_not_called_owned_or_paid() -> None:
+    price = replace(RENT, billing="reserved", usd_per_gpu_hour=Decimal("2.27"))
+    advice = run(used(0.1, price=price))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert "until its term ends" in refusal.why
