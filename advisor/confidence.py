@@ -49,9 +49,15 @@ def graded(grade: Grade, basis: str, *, span_h: float, covered_h: float) -> tupl
     )
 
 
-def widened(value: float, grade: Grade, most: float | None = None) -> Range:
-    """``value`` with the grade's half-width, cut at ``most`` where more cannot be."""
+def seen_share(window_h: float) -> float:
+    """Share of the 14-day floor that the window shows; a month made of less is extrapolated beyond that."""
+    return min(1.0, window_h / (FLOOR_DAYS * 24))
+
+
+def widened(value: float, grade: Grade, most: float | None = None, seen: float = 1.0) -> Range:
+    """``value`` with the grade's half-width, p10 no more than the share that was ``seen``, cut at ``most``."""
     around = Range.around(value, HALF_WIDTH[grade])
-    if most is None or around.p90 <= most:
-        return around
-    return Range(min(around.p10, most), min(around.p50, most), most)
+    low = min(around.p10, value * seen) if value > 0 else around.p10
+    if most is None:
+        return Range(low, around.p50, around.p90)
+    return Range(min(low, most), min(around.p50, most), min(around.p90, most))

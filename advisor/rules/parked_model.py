@@ -1,8 +1,9 @@
-"""A process holds GPU memory while the GPU does no work.
+"""A process holds GPU memory while the GPU does next to no work.
 
 What it finds
-    GPUs with at least 1 GiB in use through whole hours in which no kernel ran and no engine generated a token: on
-    three of the last seven days, or through 95 % of the data.
+    GPUs with at least 1 GiB in use, now too, through whole hours in which they were under 5 % busy and no engine had
+    requests running: on three of the last seven days, or through 95 % of the data. Less than 1 GiB is a small context,
+    of which ``empty-gpu`` speaks.
 
 Why it costs
     The card is billed and nothing else can be scheduled on it. The context alone keeps the clocks up: a loaded GPU draws
@@ -17,148 +18,50 @@ What to do
     or a MIG slice. A start that takes minutes is the price: weigh it against how often the model is wanted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
-from pydantic import Field
-
-from advisor.confidence import duration, graded, widened
+from advisor.confidence import duration, graded, seen_share, widened
 from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
-from advisor.model import Limits, Rule, Source, Verdict
-from core.activity import HELD_MEMORY_BYTES, Activity
+from advisor.idle import (
+    ParkedModelLimits,
+    Parking,
+    busy_words,
+    idle_gpus,
+    may_serve,
+    mean_busy_ratio,
+    parking_of,
+    silence_h,
+)
+from advisor.model import Rule, Source, Verdict
+from advisor.waterfall import base_of
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
-from core.hours import GpuHour
-from core.units import DAY_MS, GIB, HOUR_MS, HOURS_PER_MONTH
+from core.units import GIB
 
 RULE_ID: Final = "parked-model"
-WEEK_DAYS: Final = 7
-
-
-class ParkedModelLimits(Limits):
-    """Thresholds of ``parked-model``."""
-
-    min_days: Annotated[int, Field(ge=1, le=7)] = 3
-    """Days of the last seven with at least one whole parked hour (R02)."""
-    min_parked_ratio: Annotated[float, Field(gt=0, le=1)] = 0.95
-    """Share of the data that makes a GPU parked throughout (R02: 95 % of 14 d)."""
-    min_data_h: Annotated[float, Field(gt=0, le=336)] = 1.0
-    """Less data than one hour is a pause, not a parked model."""
-    whole_hour_ratio: Annotated[float, Field(gt=0.5, le=1)] = 0.95
-    """Share of an hour that must be parked for it to count whole: pauses between requests are not parking."""
-    min_hour_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """Coverage below which an hour is not judged. A gap must never read as idleness."""
-    min_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """The same for the whole of the GPU's data."""
-    max_silence_h: Annotated[float, Field(gt=0, le=168)] = 3.0
-    """Without samples for longer, nobody knows what the GPU is doing now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parking:
-    """When a GPU was parked."""
-
-    hours: Sequence[GpuHour]
-    parked_h: float
-    share: float
-    days: int
-    throughout: bool
-
-    @property
-    def memory_bytes(self) -> float | None:
-        """Typical memory held."""
-        known = sorted(h.memory_used_bytes for h in self.hours if h.memory_used_bytes is not None)
-        return known[len(known) // 2] if known else None
-
-    @property
-    def power_w(self) -> float | None:
-        """Mean power while parked, weighted by time."""
-        known = [
-            (h.parked_power_w, h.seconds[Activity.PARKED]) for h in self.hours if h.parked_power_w is not None
-        ]
-        total = sum(seconds for _, seconds in known)
-        return sum(watts * seconds for watts, seconds in known) / total if total > 0 else None
 
 
 def evaluate(evidence: Evidence, limits: ParkedModelLimits) -> Iterator[Verdict]:
     """Every GPU of the fleet."""
-    serving = _serving_hours(evidence)
     found: list[tuple[GpuEvidence, Parking]] = []
     for gpu in evidence.gpus:
-        parking = _parking(evidence, gpu, serving.get(gpu.gpu_uuid, frozenset()), limits)
+        parking = parking_of(evidence, gpu, limits)
         refusal = _refusal(evidence, gpu, parking, limits)
         if refusal is not None:
             yield NotEvaluated(RULE_ID, gpu_subject(gpu), *refusal)
-        elif parking.throughout or parking.days >= limits.min_days:
+        elif parking.held_now and (parking.throughout or parking.days >= limits.min_days):
             found.append((gpu, parking))
-    idle = {gpu.gpu_uuid for gpu, parking in found if parking.throughout} | _empty_throughout(evidence)
-    release = releases(evidence, idle)
-    for gpu, parking in found:
-        yield _finding(evidence, gpu, parking, release.get(gpu.gpu_uuid))
-
-
-def _serving_hours(evidence: Evidence) -> Mapping[str, frozenset[int]]:
-    """Hours in which an engine of the GPU had requests running."""
-    busy: dict[str, set[int]] = {}
-    for engine in evidence.engines:
-        hours = {hour.hour_ms for hour in engine.hours if hour.busy_s > 0}
-        for uuid in engine.gpu_uuids:
-            busy.setdefault(uuid, set()).update(hours)
-    return {uuid: frozenset(hours) for uuid, hours in busy.items()}
-
-
-def _empty_throughout(evidence: Evidence) -> set[str]:
-    return {
+    own = {
         gpu.gpu_uuid
-        for gpu in evidence.gpus
-        if (seen := digest(evidence, gpu)).covered_h > 0 and seen.empty_h >= 0.99 * seen.covered_h
+        for gpu, parking in found
+        if parking.throughout and digest(evidence, gpu).covered_h >= limits.min_cash_h
     }
-
-
-def _parking(
-    evidence: Evidence, gpu: GpuEvidence, serving: frozenset[int], limits: ParkedModelLimits
-) -> Parking:
-    any_parked = digest(evidence, gpu).parked_h > 0
-    hours = [
-        hour
-        for hour in gpu.hours
-        if any_parked and hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
-    ]
-    parked_h = sum(hour.seconds[Activity.PARKED] for hour in hours) / 3600
-    covered_h = digest(evidence, gpu).covered_h
-    share = parked_h / covered_h if covered_h > 0 else 0.0
-    ages = (
-        (evidence.window.to_ms - hour.hour_ms - HOUR_MS) // DAY_MS
-        for hour in hours
-        if _is_whole(hour, limits)
-    )
-    days = len({age for age in ages if age < WEEK_DAYS})
-    throughout = share >= limits.min_parked_ratio and covered_h >= limits.min_data_h
-    return Parking(hours, parked_h, share, days, throughout)
-
-
-def _is_parked(gpu: GpuEvidence, hour: GpuHour, limits: ParkedModelLimits) -> bool:
-    """Parked nearly all the time it was seen, with a model's worth of memory, and well covered.
-
-    The first and the last hour of the data are covered in part; they count for what they are.
-    """
-    if (
-        hour.seconds.get(Activity.PARKED, 0.0) < limits.whole_hour_ratio * hour.covered_s
-        or hour.covered_s <= 0
-    ):
-        return False
-    if hour.memory_used_bytes is None or hour.memory_used_bytes < HELD_MEMORY_BYTES:
-        return False
-    begin, end = max(hour.hour_ms, gpu.first_sample_ms), min(hour.hour_ms + HOUR_MS, gpu.last_sample_ms)
-    due_s = (end - begin) / 1000
-    return due_s <= 0 or hour.covered_s >= limits.min_hour_coverage_ratio * due_s
-
-
-def _is_whole(hour: GpuHour, limits: ParkedModelLimits) -> bool:
-    return hour.covered_s >= limits.min_hour_coverage_ratio * 3600
+    release = releases(evidence, idle_gpus(evidence) | own)
+    for gpu, parking in found:
+        yield _finding(evidence, gpu, parking, release.get(gpu.gpu_uuid), limits)
 
 
 def _refusal(
@@ -178,11 +81,11 @@ def _refusal(
         return (
             "memory_used_bytes",
         ), "Memory in use was not read: a held GPU cannot be told from a small context."
-    silence_h = (evidence.window.to_ms - gpu.last_sample_ms) / HOUR_MS
-    if silence_h > limits.max_silence_h:
+    silent_h = silence_h(evidence, gpu)
+    if silent_h > limits.max_silence_h:
         return (
             "recent samples",
-        ), f"The last sample is {duration(silence_h)} old: what the GPU does now is not known."
+        ), f"The last sample is {duration(silent_h)} old: what the GPU does now is not known."
     share = digest(evidence, gpu).coverage
     if share < limits.min_coverage_ratio:
         return ("samples",), f"Samples cover {share:.0%} of the time; a gap is unknown, not idle."
@@ -199,37 +102,53 @@ def _refusal(
     return None
 
 
-def _finding(evidence: Evidence, gpu: GpuEvidence, parking: Parking, release: Release | None) -> Finding:
-    grade, confidence = graded(
-        Grade.A,
-        "Parked time is measured, not modelled",
-        span_h=digest(evidence, gpu).observed_h,
-        covered_h=digest(evidence, gpu).covered_h,
-    )
-    capacity = widened(month_h(evidence, parking.parked_h), grade, most=HOURS_PER_MONTH)
-    cash, no_figure = _cash(gpu, parking, capacity, release)
-    tax_w = _tax_w(gpu, parking)
-    memory = parking.memory_bytes or 0.0
-    held = f"{memory / GIB:.1f} GiB held and no work"
-    seen = (
+def _graded(evidence: Evidence, gpu: GpuEvidence, busy_ratio: float | None) -> tuple[Grade, str]:
+    seen = digest(evidence, gpu)
+    if may_serve(evidence, gpu, busy_ratio):
+        basis = f"Parked time is measured, but the GPU was {busy_words(busy_ratio)} and no engine says whether it served"
+        return graded(Grade.B, basis, span_h=seen.observed_h, covered_h=seen.covered_h)
+    basis = "Parked time is measured, not modelled"
+    return graded(Grade.A, basis, span_h=seen.observed_h, covered_h=seen.covered_h)
+
+
+def _because(evidence: Evidence, gpu: GpuEvidence, parking: Parking, busy_ratio: float | None) -> str:
+    when = (
         f"for {parking.share:.0%} of {duration(digest(evidence, gpu).covered_h)} of samples"
         if parking.throughout
         else f"through {duration(parking.parked_h)}, on {parking.days} of the last 7 days"
     )
+    return f"{(parking.memory_bytes or 0.0) / GIB:.1f} GiB held, {busy_words(busy_ratio)}, {when}."
+
+
+def _finding(
+    evidence: Evidence, gpu: GpuEvidence, parking: Parking, release: Release | None, limits: ParkedModelLimits
+) -> Finding:
+    busy_ratio = mean_busy_ratio(parking.hours)
+    grade, confidence = _graded(evidence, gpu, busy_ratio)
+    base = base_of(gpu, digest(evidence, gpu), evidence.window.hours)
+    shown = seen_share(evidence.window.hours)
+    capacity = widened(month_h(evidence, parking.parked_h), grade, most=base.capacity, seen=shown)
+    cash, no_figure = _cash(gpu, parking, capacity, release)
+    if digest(evidence, gpu).covered_h < limits.min_cash_h:
+        cash, no_figure = None, _too_short(evidence, gpu, limits)
+    tax_w = _tax_w(gpu, parking)
+    kwh = _energy_kwh_month(evidence, parking, tax_w)
     return Finding(
         rule_id=RULE_ID,
         subject=gpu_subject(gpu),
-        cause="throughout" if parking.throughout else "recurring",
+        cause="parked",
         title=f"Unload the idle model from {label(gpu)}",
-        because=f"{held} {seen}.",
+        because=_because(evidence, gpu, parking, busy_ratio),
         state="parked throughout" if parking.throughout else "parked for hours on most days",
         confidence=confidence,
         grade=grade,
         effort=Effort.LOW,
         risk=Risk.MEDIUM,
-        saving=Saving(cash, capacity, _energy(evidence, parking, tax_w, grade)),
+        saving=Saving(
+            cash, capacity, None if kwh is None else widened(kwh, grade, most=base.energy, seen=shown)
+        ),
         no_figure=no_figure,
-        evidence=_facts(evidence, gpu, parking, tax_w),
+        evidence=_facts(evidence, gpu, parking, tax_w, busy_ratio),
         actions=_actions(evidence, gpu),
         wrong_when="It is a standby kept warm for a latency promise, a debugger, an MPS parent or a licence server.",
         not_claimed="The cost of cold starts after unloading, and what the freed hours are worth to others.",
@@ -259,6 +178,11 @@ def _cash(
     return capacity.scaled(float(gpu.price.usd_per_gpu_hour)), None
 
 
+def _too_short(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> str:
+    seen, due = duration(digest(evidence, gpu).covered_h), duration(limits.min_cash_h)
+    return f"No cash figure: {seen} of data are no month; {due} are needed."
+
+
 def _tax_w(gpu: GpuEvidence, parking: Parking) -> float | None:
     """What the loaded context draws above this card's own bare idle."""
     if parking.power_w is None or gpu.bare_idle_w is None:
@@ -266,19 +190,22 @@ def _tax_w(gpu: GpuEvidence, parking: Parking) -> float | None:
     return max(0.0, parking.power_w - gpu.bare_idle_w)
 
 
-def _energy(evidence: Evidence, parking: Parking, tax_w: float | None, grade: Grade) -> Range | None:
+def _energy_kwh_month(evidence: Evidence, parking: Parking, tax_w: float | None) -> float | None:
     """Unloading takes the card down to bare idle; counted only where the site pays its power."""
     if not evidence.site.pays_for_power or tax_w is None:
         return None
-    return widened(tax_w * month_h(evidence, parking.parked_h) / 1000, grade)
+    return tax_w * month_h(evidence, parking.parked_h) / 1000
 
 
-def _facts(evidence: Evidence, gpu: GpuEvidence, parking: Parking, tax_w: float | None) -> dict[str, Any]:
+def _facts(
+    evidence: Evidence, gpu: GpuEvidence, parking: Parking, tax_w: float | None, busy_ratio: float | None
+) -> dict[str, Any]:
     optional = {
         "memory_held_bytes": parking.memory_bytes,
         "parked_power_w": parking.power_w,
         "bare_idle_w": gpu.bare_idle_w,
         "parking_tax_w": tax_w,
+        "busy_ratio": None if busy_ratio is None else round(busy_ratio, 4),
     }
     return {
         **window_facts(evidence, digest(evidence, gpu).coverage),
@@ -288,7 +215,7 @@ def _facts(evidence: Evidence, gpu: GpuEvidence, parking: Parking, tax_w: float 
         "days_of_last_7": parking.days,
         "data_h": round(digest(evidence, gpu).covered_h, 3),
         "billing": billing(gpu.price, evidence.site),
-        **{name: round(value, 2) for name, value in optional.items() if value is not None},
+        **{name: round(value, 4) for name, value in optional.items() if value is not None},
     }
 
 

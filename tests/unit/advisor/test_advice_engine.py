@@ -9,9 +9,9 @@ from advice_builders import FORTNIGHT_H, engine, evidence, gpu, gpu_hours
 from pydantic import ValidationError
 
 from advisor.engine import advise
+from advisor.idle import EmptyGpuLimits
 from advisor.model import Limits, Verdict
 from advisor.rules import RULES, empty_gpu
-from advisor.rules.empty_gpu import EmptyGpuLimits
 from advisor.rules.small_batch import SmallBatchLimits
 from core.activity import Activity
 from core.evidence import Evidence

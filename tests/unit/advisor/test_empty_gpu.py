@@ -3,14 +3,26 @@
 from dataclasses import replace
 
 import pytest
-from advice_builders import FORTNIGHT_H, PRICE, SITE, evidence, found, gpu, gpu_hour, gpu_hours, refused
+from advice_builders import (
+    FORTNIGHT_H,
+    PRICE,
+    SITE,
+    engine,
+    engine_hours,
+    evidence,
+    found,
+    gpu,
+    gpu_hour,
+    gpu_hours,
+    refused,
+)
 
 from advisor.engine import advise
-from advisor.rules.empty_gpu import EmptyGpuLimits
+from advisor.idle import EmptyGpuLimits
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade
-from core.units import HOUR_MS
+from core.units import HOUR_MS, MIB
 
 RULE = "empty-gpu"
 EMPTY = gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY))
@@ -212,3 +224,82 @@ def test_a_host_smaller_than_the_catalogues_unit_frees_capacity_and_says_that_th
     assert finding.saving.cash_usd_month is None
     assert finding.saving.capacity_gpu_h_month is not None
     assert "whether the host is the unit is not known" in (finding.no_figure or "")
+
+
+def test_half_a_node_empty_and_half_parked_say_the_same() -> None:
+    price = replace(PRICE, gpus_per_unit=8)
+    cards = [
+        replace(
+            gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY if i < 4 else Activity.PARKED), uuid=f"GPU-{i}"),
+            price=price,
+            host_gpu_count=8,
+        )
+        for i in range(8)
+    ]
+    advice = advise(evidence(cards))
+    assert len(found(advice, RULE)) == len(found(advice, "parked-model")) == 4
+    cash = [finding.saving.cash_usd_month for finding in advice.findings]
+    assert [round(figure.p50, 2) for figure in cash if figure is not None] == [1825.00] * 8
+
+
+def test_energy_known_for_a_tenth_of_the_time_is_no_figure_and_power_is_what_was_read() -> None:
+    hours = [
+        replace(hour, joules={Activity.EMPTY: 28_800.0}, energy_j=28_800.0, energy_covered_s=360.0)
+        for hour in gpu_hours(FORTNIGHT_H, Activity.EMPTY)
+    ]
+    (finding,) = found(advise(evidence([gpu(hours)], site=replace(SITE, pays_for_power=True))), RULE)
+    assert finding.saving.energy_kwh_month is None
+    assert finding.evidence["idle_power_w"] == 80.0
+
+
+def test_no_range_reaches_beyond_the_hours_and_the_energy_that_exist() -> None:
+    """Half of the window has data: 365 hours and 29.2 kWh a month are all there is."""
+    late = evidence([EMPTY], site=replace(SITE, pays_for_power=True))
+    twice = replace(late, window=replace(late.window, from_ms=late.window.from_ms - FORTNIGHT_H * HOUR_MS))
+    (finding,) = found(advise(twice), RULE)
+    capacity, energy = finding.saving.capacity_gpu_h_month, finding.saving.energy_kwh_month
+    assert capacity is not None
+    assert energy is not None
+    assert capacity.p90 == pytest.approx(365)
+    assert energy.p90 == pytest.approx(29.2)
+
+
+def holding(mib: float, busy_ratio: float = 0.0) -> GpuEvidence:
+    """Idle for a fortnight with a context that is too small for a model."""
+    hours = gpu_hours(FORTNIGHT_H, Activity.PARKED)
+    return gpu([replace(hour, memory_used_bytes=mib * MIB, busy_ratio=busy_ratio) for hour in hours])
+
+
+@pytest.mark.parametrize("mib", [4, 500, 900])
+def test_an_idle_gpu_with_a_small_context_is_told_and_never_passed_over(mib: int) -> None:
+    advice = advise(evidence([holding(mib)]))
+    (finding,) = found(advice, RULE)
+    assert finding.state == "small context held"
+    assert f"small context of {mib} MiB is held" in finding.because
+    assert finding.saving.cash_usd_month is not None
+    assert finding.evidence["idle_power_w"] == 120.0
+    assert not found(advice, "parked-model")
+
+
+def test_a_small_context_that_is_much_of_a_small_card_is_graded_one_lower() -> None:
+    large = holding(900)
+    small = replace(large, identity=replace(large.identity, memory_total_bytes=16_000 * MIB))
+    assert found(advise(evidence([large])), RULE)[0].grade is Grade.A
+    assert found(advise(evidence([small])), RULE)[0].grade is Grade.B
+
+
+def test_a_small_context_that_serves_now_and_then_is_graded_down_or_left_alone() -> None:
+    blinking = holding(900, busy_ratio=0.03)
+    (finding,) = found(advise(evidence([blinking])), RULE)
+    assert finding.grade is Grade.B
+    assert "under 5% busy (3.0% on average)" in finding.because
+    assert not found(advise(evidence([blinking], [engine(engine_hours(FORTNIGHT_H))])), RULE)
+
+
+def test_a_context_that_came_and_went_does_not_break_the_streak() -> None:
+    hours = list(gpu_hours(FORTNIGHT_H, Activity.EMPTY))
+    for index in range(100, 200):
+        hours[index] = gpu_hour(index, Activity.PARKED, memory_used_bytes=500.0 * MIB)
+    (finding,) = found(advise(evidence([gpu(hours)])), RULE)
+    assert finding.evidence["empty_h"] == FORTNIGHT_H
+    assert finding.state == "empty"

@@ -19,9 +19,10 @@ from advice_builders import (
 
 from advisor.engine import advise
 from core.activity import Activity
+from core.evidence import GpuEvidence
 from core.finding import Grade
 from core.hours import GpuHour
-from core.units import GIB
+from core.units import GIB, HOUR_MS
 
 RULE = "parked-model"
 PARKED = gpu(gpu_hours(FORTNIGHT_H, Activity.PARKED))
@@ -40,7 +41,7 @@ def test_a_model_parked_for_a_fortnight_saves_its_gpus_price_to_the_cent() -> No
     (finding,) = found(advise(evidence([PARKED])), RULE)
     assert finding.saving.cash_usd_month is not None
     assert round(finding.saving.cash_usd_month.p50, 2) == 1825.00
-    assert finding.cause == "throughout"
+    assert finding.state == "parked throughout"
     assert finding.grade is Grade.A
     assert finding.evidence["parking_tax_w"] == 40.0
     assert finding.evidence["memory_held_bytes"] == 60 * GIB
@@ -48,7 +49,7 @@ def test_a_model_parked_for_a_fortnight_saves_its_gpus_price_to_the_cent() -> No
 
 def test_parked_nights_save_hours_and_no_cash() -> None:
     (finding,) = found(advise(evidence([gpu(nights(8))])), RULE)
-    assert finding.cause == "recurring"
+    assert finding.state == "parked for hours on most days"
     assert finding.saving.cash_usd_month is None
     assert finding.saving.capacity_gpu_h_month is not None
     assert finding.saving.capacity_gpu_h_month.p50 == pytest.approx(730 / 3)
@@ -148,3 +149,82 @@ def test_vllm_gets_its_own_sleep_command() -> None:
     asleep = engine(engine_hours(FORTNIGHT_H, running=0.0001, busy_s=0.0))
     (finding,) = found(advise(evidence([PARKED], [asleep])), RULE)
     assert any("/sleep" in (action.command or "") for action in finding.actions)
+
+
+def pair(other: list[GpuHour] | tuple[GpuHour, ...]) -> list[GpuEvidence]:
+    """A parked GPU and its neighbour in a unit of two."""
+    price = replace(PRICE, gpus_per_unit=2)
+    cards = [PARKED, gpu(other, uuid="GPU-b")]
+    return [replace(card, price=price, host_gpu_count=2) for card in cards]
+
+
+def test_a_neighbour_that_fell_silent_does_not_release_the_node() -> None:
+    (finding,) = found(advise(evidence(pair(gpu_hours(1, Activity.EMPTY)))), RULE)
+    assert finding.saving.cash_usd_month is None
+    assert "1 of 2" in (finding.no_figure or "")
+
+
+def test_a_neighbour_with_gaps_or_too_short_a_streak_does_not_release_the_node() -> None:
+    holed = [hour for i, hour in enumerate(gpu_hours(FORTNIGHT_H, Activity.EMPTY)) if i % 2]
+    recent = gpu_hours(12, Activity.EMPTY, start=FORTNIGHT_H - 12)
+    for neighbour in (holed, recent):
+        (finding,) = found(advise(evidence(pair(neighbour))), RULE)
+        assert finding.saving.cash_usd_month is None
+
+
+def test_an_hour_of_parking_tells_hours_and_no_cash() -> None:
+    (finding,) = found(advise(evidence([gpu(gpu_hours(1, Activity.PARKED))])), RULE)
+    assert finding.saving.cash_usd_month is None
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert "60 minutes of data" in (finding.no_figure or "")
+
+
+def test_below_a_fortnight_the_lower_end_is_what_was_observed() -> None:
+    (finding,) = found(advise(evidence([gpu(gpu_hours(48, Activity.PARKED))])), RULE)
+    cash, capacity = finding.saving.cash_usd_month, finding.saving.capacity_gpu_h_month
+    assert cash is not None
+    assert capacity is not None
+    assert capacity.p10 == pytest.approx(48 / 336 * 730)
+    assert cash.p10 == pytest.approx(48 / 336 * 1825)
+    assert cash.p50 == pytest.approx(1825)
+
+
+def test_a_model_that_was_unloaded_is_no_longer_advised_on() -> None:
+    """Parked on most days up to five hours ago; nothing is held since."""
+    hours = [*gpu_hours(FORTNIGHT_H - 5, Activity.PARKED)]
+    assert found(advise(evidence([gpu(hours)])), RULE)
+    hours += gpu_hours(5, Activity.EMPTY, start=FORTNIGHT_H - 5)
+    assert not found(advise(evidence([gpu(hours)])), RULE)
+
+
+def test_a_gpu_at_work_now_is_not_parked_throughout() -> None:
+    hours = [*gpu_hours(FORTNIGHT_H - 6, Activity.PARKED), *gpu_hours(6, start=FORTNIGHT_H - 6)]
+    (finding,) = found(advise(evidence([gpu(hours)])), RULE)
+    assert finding.state == "parked for hours on most days"
+    assert finding.saving.cash_usd_month is None
+
+
+def test_both_ways_of_being_parked_are_one_finding() -> None:
+    (throughout,) = found(advise(evidence([PARKED])), RULE)
+    (recurring,) = found(advise(evidence([gpu(nights(8))])), RULE)
+    assert throughout.state != recurring.state
+    assert throughout.fingerprint == recurring.fingerprint
+
+
+def test_no_range_reaches_beyond_the_hours_that_exist() -> None:
+    late = evidence([PARKED])
+    twice = replace(late, window=replace(late.window, from_ms=late.window.from_ms - FORTNIGHT_H * HOUR_MS))
+    (finding,) = found(advise(twice), RULE)
+    assert finding.saving.capacity_gpu_h_month is not None
+    assert finding.saving.capacity_gpu_h_month.p90 == pytest.approx(365)
+
+
+def test_little_work_is_told_as_such_and_graded_down_where_no_engine_is_seen() -> None:
+    blinking = gpu([replace(h, busy_ratio=0.03) for h in gpu_hours(FORTNIGHT_H, Activity.PARKED)])
+    (finding,) = found(advise(evidence([blinking])), RULE)
+    assert "under 5% busy (3.0% on average)" in finding.because
+    assert "no work" not in finding.because
+    assert finding.grade is Grade.B
+    asleep = engine(engine_hours(FORTNIGHT_H, running=0.0001, busy_s=0.0))
+    (watched,) = found(advise(evidence([blinking], [asleep])), RULE)
+    assert watched.grade is Grade.A

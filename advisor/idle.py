@@ -1,0 +1,293 @@
+"""Which GPUs stand idle now: one answer for all rules on idle GPUs, so that a node of both kinds is judged as one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from advisor.digest import digest
+from advisor.fleet import CASH_BILLING, billing
+from advisor.memo import OncePerEvidence
+from advisor.model import Limits
+from core.activity import HELD_MEMORY_BYTES, IDLE_BUSY_RATIO, Activity
+from core.evidence import Evidence, GpuEvidence
+from core.hours import GpuHour
+from core.units import DAY_MS, HOUR_MS
+
+WEEK_DAYS: Final = 7
+MIN_ENERGY_RATIO: Final = 0.95
+"""Energy known for less of the time than this is no figure for the whole of it."""
+
+QUIET_BUSY_RATIO: Final = 0.01
+"""Above this mean an idle GPU may be serving now and then."""
+
+
+class EmptyGpuLimits(Limits):
+    """Thresholds of ``empty-gpu``."""
+
+    min_rented_h: Annotated[float, Field(gt=0, le=8760)] = 24.0
+    """Hours a rented GPU must have been empty up to now (R01)."""
+    min_owned_h: Annotated[float, Field(gt=0, le=8760)] = 168.0
+    """The same for owned or reserved GPUs, where a spare week is normal (R01)."""
+    min_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Samples received over samples due. A gap must never read as idleness."""
+    max_other_ratio: Annotated[float, Field(ge=0, le=0.5)] = 0.01
+    """Share of an hour that may be something else and still count as empty: a probe is not work."""
+    max_silence_h: Annotated[float, Field(gt=0, le=168)] = 3.0
+    """Without samples for longer, nobody knows what the GPU is doing now."""
+
+
+class ParkedModelLimits(Limits):
+    """Thresholds of ``parked-model``."""
+
+    min_days: Annotated[int, Field(ge=1, le=7)] = 3
+    """Days of the last seven with at least one whole parked hour (R02)."""
+    min_parked_ratio: Annotated[float, Field(gt=0, le=1)] = 0.95
+    """Share of the data that makes a GPU parked throughout (R02: 95 % of 14 d)."""
+    min_data_h: Annotated[float, Field(gt=0, le=336)] = 1.0
+    """Less data than one hour is a pause, not a parked model."""
+    min_cash_h: Annotated[float, Field(gt=0, le=336)] = 24.0
+    """Less data than a day is no month's money: the hours are told, the cash is not."""
+    whole_hour_ratio: Annotated[float, Field(gt=0.5, le=1)] = 0.95
+    """Share of an hour that must be parked for it to count whole: pauses between requests are not parking."""
+    min_hour_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Coverage below which an hour is not judged. A gap must never read as idleness."""
+    min_coverage_ratio: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """The same for the whole of the GPU's data."""
+    newest_h: Annotated[float, Field(gt=0, le=48)] = 3.0
+    """Hours before the last sample that are the present: a model that is not held there has been unloaded."""
+    max_silence_h: Annotated[float, Field(gt=0, le=168)] = 3.0
+    """Without samples for longer, nobody knows what the GPU is doing now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Hours in which a GPU held nothing, or no more than a small context, unbroken up to its last sample."""
+
+    hours: Sequence[GpuHour]
+    idle_h: float
+    span_h: float
+
+    @property
+    def energy_j(self) -> float | None:
+        """Energy drawn meanwhile; None when not known for nearly the whole of it."""
+        covered_s = sum(hour.covered_s for hour in self.hours)
+        known_s = sum(min(hour.energy_covered_s, hour.covered_s) for hour in self.hours)
+        if covered_s <= 0 or known_s < MIN_ENERGY_RATIO * covered_s:
+            return None
+        kinds = (Activity.EMPTY, Activity.PARKED)
+        return sum(hour.joules.get(kind, 0.0) for hour in self.hours for kind in kinds)
+
+    @property
+    def power_w(self) -> float | None:
+        """Mean power while idle, weighted by time."""
+        return _weighted(
+            (watts, hour.seconds.get(kind, 0.0))
+            for hour in self.hours
+            for kind, watts in (
+                (Activity.EMPTY, hour.empty_power_w),
+                (Activity.PARKED, hour.parked_power_w),
+            )
+        )
+
+    @property
+    def context_hours(self) -> Sequence[GpuHour]:
+        """Its hours in which a process held a small context."""
+        return [hour for hour in self.hours if hour.seconds.get(Activity.PARKED, 0.0) > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Parking:
+    """When a GPU was parked."""
+
+    hours: Sequence[GpuHour]
+    parked_h: float
+    share: float
+    days: int
+    throughout: bool
+    held_now: bool
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """Typical memory held."""
+        return typical_memory_bytes(self.hours)
+
+    @property
+    def power_w(self) -> float | None:
+        """Mean power while parked, weighted by time."""
+        return _weighted((hour.parked_power_w, hour.seconds[Activity.PARKED]) for hour in self.hours)
+
+
+def typical_memory_bytes(hours: Sequence[GpuHour]) -> float | None:
+    """Median of the hours' memory in use."""
+    known = sorted(h.memory_used_bytes for h in hours if h.memory_used_bytes is not None)
+    return known[len(known) // 2] if known else None
+
+
+def mean_busy_ratio(hours: Sequence[GpuHour]) -> float | None:
+    """Mean busy ratio of idle time, weighted by time.
+
+    An hour's mean holds its few seconds of work as well; idle time itself was below the idle limit.
+    """
+    return _weighted(
+        (None if (busy := _busy(hour)) is None else min(busy, IDLE_BUSY_RATIO), hour.covered_s)
+        for hour in hours
+    )
+
+
+def busy_words(mean_ratio: float | None) -> str:
+    """What idle means, and how busy the GPU was on average."""
+    mean = "" if mean_ratio is None else f" ({mean_ratio:.1%} on average)"
+    return f"under {IDLE_BUSY_RATIO:.0%} busy{mean}"
+
+
+def may_serve(evidence: Evidence, gpu: GpuEvidence, mean_ratio: float | None) -> bool:
+    """Whether the little work seen could be requests: no engine is there to say that it served none."""
+    return (
+        mean_ratio is not None
+        and mean_ratio > QUIET_BUSY_RATIO
+        and gpu.gpu_uuid not in serving_hours(evidence)
+    )
+
+
+def _busy(hour: GpuHour) -> float | None:
+    return hour.busy_ratio if hour.busy_ratio is not None else hour.sm_active_ratio
+
+
+def _weighted(points: Iterable[tuple[float | None, float]]) -> float | None:
+    known = [(value, seconds) for value, seconds in points if value is not None]
+    total = sum(seconds for _, seconds in known)
+    return sum(value * seconds for value, seconds in known) / total if total > 0 else None
+
+
+def _serving_hours(evidence: Evidence) -> Mapping[str, frozenset[int]]:
+    """Hours in which an engine of the GPU had requests running; GPUs without a seen engine are absent."""
+    busy: dict[str, set[int]] = {}
+    for engine in evidence.engines:
+        hours = {hour.hour_ms for hour in engine.hours if hour.busy_s > 0}
+        for uuid in engine.gpu_uuids if engine.hours else ():
+            busy.setdefault(uuid, set()).update(hours)
+    return {uuid: frozenset(hours) for uuid, hours in busy.items()}
+
+
+serving_hours = OncePerEvidence(_serving_hours)
+
+
+def silence_h(evidence: Evidence, gpu: GpuEvidence) -> float:
+    """Hours from the GPU's last sample to the end of the window."""
+    return (evidence.window.to_ms - gpu.last_sample_ms) / HOUR_MS
+
+
+def streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
+    """The unbroken hours up to the last sample in which the GPU did nothing and held next to nothing."""
+    serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
+    hours: list[GpuHour] = []
+    for hour in reversed(gpu.hours):
+        idle_s = _unheld_s(hour, serving)
+        if hour.covered_s <= 0 or idle_s < (1 - limits.max_other_ratio) * hour.covered_s:
+            break
+        hours.append(hour)
+    hours.reverse()
+    if not hours:
+        return Streak((), 0.0, 0.0)
+    begin = max(hours[0].hour_ms, gpu.first_sample_ms)
+    span_h = (min(hours[-1].hour_ms + HOUR_MS, max(gpu.last_sample_ms, begin)) - begin) / HOUR_MS
+    return Streak(hours, sum(_unheld_s(hour, serving) for hour in hours) / 3600, span_h)
+
+
+def _unheld_s(hour: GpuHour, serving: frozenset[int]) -> float:
+    """Seconds empty, and those parked with less than a model's memory where no engine served."""
+    empty_s = hour.seconds.get(Activity.EMPTY, 0.0)
+    memory = hour.memory_used_bytes
+    small = memory is not None and memory < HELD_MEMORY_BYTES and hour.hour_ms not in serving
+    return empty_s + hour.seconds.get(Activity.PARKED, 0.0) if small else empty_s
+
+
+def needed_h(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> float:
+    """Hours a GPU paid like this must have been empty."""
+    rented = billing(gpu.price, evidence.site) in CASH_BILLING
+    return limits.min_rented_h if rented else limits.min_owned_h
+
+
+def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> Parking:
+    """When the GPU held a model and did nothing, and whether it still does."""
+    seen = digest(evidence, gpu)
+    serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
+    hours = [
+        hour
+        for hour in gpu.hours
+        if seen.parked_h > 0 and hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
+    ]
+    parked_h = sum(hour.seconds[Activity.PARKED] for hour in hours) / 3600
+    share = parked_h / seen.covered_h if seen.covered_h > 0 else 0.0
+    newest_ms = gpu.last_sample_ms - round(limits.newest_h * HOUR_MS)
+    throughout = (
+        share >= limits.min_parked_ratio
+        and seen.covered_h >= limits.min_data_h
+        and any(hour.hour_ms + HOUR_MS > newest_ms for hour in hours)
+    )
+    held = any(_holds_model(hour) for hour in gpu.hours if hour.hour_ms + HOUR_MS > newest_ms)
+    return Parking(hours, parked_h, share, _days(evidence, hours, limits), throughout, held)
+
+
+def _days(evidence: Evidence, hours: Sequence[GpuHour], limits: ParkedModelLimits) -> int:
+    """Of the last seven, those with a whole parked hour."""
+    ages = (
+        (evidence.window.to_ms - hour.hour_ms - HOUR_MS) // DAY_MS
+        for hour in hours
+        if hour.covered_s >= limits.min_hour_coverage_ratio * 3600
+    )
+    return len({age for age in ages if age < WEEK_DAYS})
+
+
+def _holds_model(hour: GpuHour) -> bool:
+    return hour.memory_used_bytes is not None and hour.memory_used_bytes >= HELD_MEMORY_BYTES
+
+
+def _is_parked(gpu: GpuEvidence, hour: GpuHour, limits: ParkedModelLimits) -> bool:
+    """Parked nearly all the time it was seen, with a model's worth of memory, and well covered.
+
+    The first and the last hour of the data are covered in part; they count for what they are.
+    """
+    if (
+        hour.covered_s <= 0
+        or hour.seconds.get(Activity.PARKED, 0.0) < limits.whole_hour_ratio * hour.covered_s
+        or not _holds_model(hour)
+    ):
+        return False
+    begin, end = max(hour.hour_ms, gpu.first_sample_ms), min(hour.hour_ms + HOUR_MS, gpu.last_sample_ms)
+    due_s = (end - begin) / 1000
+    return due_s <= 0 or hour.covered_s >= limits.min_hour_coverage_ratio * due_s
+
+
+def _idle_gpus(evidence: Evidence) -> frozenset[str]:
+    """GPUs that could be released now: empty for long enough, or parked throughout, and seen doing so."""
+    return frozenset(
+        gpu.gpu_uuid
+        for gpu in evidence.gpus
+        if _stands_empty(evidence, gpu, EmptyGpuLimits())
+        or _stands_parked(evidence, gpu, ParkedModelLimits())
+    )
+
+
+idle_gpus = OncePerEvidence(_idle_gpus)
+
+
+def _stands_empty(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> bool:
+    streak = streak_of(evidence, gpu, limits)
+    return (
+        silence_h(evidence, gpu) <= limits.max_silence_h
+        and streak.idle_h >= needed_h(evidence, gpu, limits)
+        and streak.idle_h >= limits.min_coverage_ratio * streak.span_h
+    )
+
+
+def _stands_parked(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
+    seen = digest(evidence, gpu)
+    return (
+        silence_h(evidence, gpu) <= limits.max_silence_h
+        and seen.coverage >= limits.min_coverage_ratio
+        and seen.covered_h >= limits.min_cash_h
+        and parking_of(evidence, gpu, limits).throughout
+    )
