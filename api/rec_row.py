@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_lines import Point, sparkline
+from api.ranking import rank
 from api.words import TOGETHER, grade_word
 from core.finding import Effort, Finding, Grade, Saving, Status
 from store.queries.recommendations import Recommendation
@@ -73,22 +74,6 @@ def threshold(finding: Finding) -> float | None:
     """The threshold of the finding's chart, or None."""
     value = finding.chart.get("threshold")
     return None if value is None else float(value)
-
-
-def rank(finding: Finding) -> tuple[float, float, float, bool, int, Grade]:
-    """Sort key, best first: cash, then capacity, then energy, each by its median. Ledgers are never added.
-
-    Without figures what can be done at once comes first: a command, little effort, a good grade.
-    """
-    saving = finding.saving
-    return (
-        -(saving.cash_usd_month.p50 if saving.cash_usd_month else 0.0),
-        -(saving.capacity_gpu_h_month.p50 if saving.capacity_gpu_h_month else 0.0),
-        -(saving.energy_kwh_month.p50 if saving.energy_kwh_month else 0.0),
-        not any(action.command for action in finding.actions),
-        list(Effort).index(finding.effort),
-        finding.grade,
-    )
 
 
 def rows_of(

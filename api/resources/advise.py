@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from advisor.engine import advise
 from advisor.waterfall import totals
+from api.ranking import rank
 from api.resources.evidence import read_evidence
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
@@ -57,11 +58,11 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
 
 
 def view_of(advice: Advice, whole: Totals, by_fingerprint: Mapping[str, Recommendation]) -> AdviceView:
-    """Findings with their status, what could not be judged, and the totals."""
+    """Findings with their status, best first, what could not be judged, and the totals."""
+    found = [(finding, by_fingerprint.get(finding.fingerprint)) for finding in advice.findings]
+    found.sort(key=lambda each: (rank(each[0]), 0 if each[1] is None else each[1].id))
     return AdviceView(
-        recommendations=tuple(
-            row_of(finding, by_fingerprint.get(finding.fingerprint)) for finding in advice.findings
-        ),
+        recommendations=tuple(row_of(finding, item) for finding, item in found),
         not_evaluated=advice.not_evaluated,
         totals=totals_view(whole),
     )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.deps import NowDep, SessionDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
+from api.ranking import rank
 from api.resources import recommendation_actions as actions
 from api.resources.advise import last_run
 from api.resources.as_json import to_json
@@ -55,8 +56,8 @@ def list_recommendations(
     listing: ListingDep,
     status: Annotated[list[Status] | None, Query(description="Only these; default: all.")] = None,
 ) -> Response:
-    """Findings with their status, by id; what could not be judged; totals after overlap."""
-    items = sorted(kept.listing(session, status), key=lambda item: item.id)
+    """Findings with their status, best first; what could not be judged; totals after overlap."""
+    items = sorted(kept.listing(session, status), key=lambda item: (rank(item.finding), item.id))
     last = last_run(session)
     more = {
         "not_evaluated": [] if last is None else to_json(last.not_evaluated),
