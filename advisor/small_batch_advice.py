@@ -11,7 +11,7 @@ from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import kv_pool
 from advisor.estimators.replicas import dropped, for_demand
 from advisor.facts import as_facts, percent, profile_chart, rounded, time_chart, window_facts
-from advisor.replica_group import Fall, Outcome, without_saving
+from advisor.replica_group import Fall, Outcome, peak_running, peak_tokens_per_s, without_saving
 from advisor.serving import Serving, profile_of
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, Range, Risk
@@ -62,6 +62,21 @@ class Case:
         assert self.target is not None
         return self.serving.model.gain(self.now, max(self.now, float(self.target)))
 
+    @property
+    def peak_rate_then(self) -> Range:
+        """Tokens per second at the target, from the rate of its busiest time: it may be far above today's batch."""
+        assert self.serving.model is not None
+        assert self.target is not None
+        peak = max(1.0, peak_running(self.serving))
+        gain = self.serving.model.gain(peak, max(peak, float(self.target)))
+        return gain.scaled(peak_tokens_per_s(self.serving))
+
+    @property
+    def fills_at_times(self) -> bool:
+        """Its busiest time does fill the batch to half of the reachable rate."""
+        assert self.serving.model is not None
+        return self.serving.model.saturation(peak_running(self.serving)) >= 0.5
+
     def grade(self) -> tuple[Grade, str]:
         """By the basis of the step time and the length of the data."""
         model, engine = self.serving.model, self.serving.engine
@@ -93,37 +108,63 @@ class Group:
     """Replicas of one model whose batch is small for the same reason, and how many of them are needed.
 
     Attributes:
-        fall: which fall away. facts: what that rests on.
+        fall: which fall away, counted for the busiest time of all of them. facts: what that rests on.
     """
 
     fall: Fall
     facts: Mapping[str, float]
 
 
-def configuration_group(cases: Sequence[Case]) -> Group:
-    """Each replica at its target; what each can carry is that of the weakest, so as not to flatter."""
-    load = sum(each.serving.tokens_per_s or 0.0 for each in cases)
-    rates = [each.gain.scaled(each.serving.tokens_per_s or 0.0) for each in cases]
-    each_then = Range(min(r.p10 for r in rates), min(r.p50 for r in rates), min(r.p90 for r in rates))
-    fall = Fall.of(cases[0].evidence, [each.serving for each in cases], dropped(len(cases), load, each_then))
-    return Group(fall, {"tokens_per_s_all_replicas": load})
-
-
-def demand_group(cases: Sequence[Case], latency_batches: Sequence[float]) -> Group:
-    """The p95 of all replicas' requests, added up, over the batch that one may reach.
+def configuration_group(cases: Sequence[Case], beside: Sequence[Serving]) -> Group:
+    """Each replica at its target; what each can carry is that of the weakest, so as not to flatter.
 
     Args:
-        cases: the replicas. latency_batches: largest batch the latency of each allows.
+        cases: the replicas that may fall away. beside: others of the same model; they stay and keep their load.
+    """
+    load = sum(peak_tokens_per_s(each.serving) for each in cases)
+    rates = [each.peak_rate_then for each in cases]
+    each_then = Range(min(r.p10 for r in rates), min(r.p50 for r in rates), min(r.p90 for r in rates))
+    gone = dropped(len(cases), load, each_then)
+    need = f"Their busiest time (p99) makes {load:.0f} tokens/s, and that takes all of them."
+    fall = Fall.of(cases[0].evidence, [each.serving for each in cases], gone, beside=len(beside), need=need)
+    return Group(fall, {"tokens_per_s_p99_all_replicas": load})
+
+
+def demand_group(cases: Sequence[Case], latency_batches: Sequence[float], beside: Sequence[Serving]) -> Group:
+    """The p99 of all replicas' requests over all busy hours, added up, over the batch that one may reach.
+
+    A replica falls away only when both the cases among themselves and all replicas together have room for its load.
+
+    Args:
+        cases: the replicas that may fall away. latency_batches: largest batch the latency of each allows.
+        beside: others of the same model, whose batch is not small or small for another reason.
     """
     reach: list[float] = [*latency_batches]
     for each in cases:
         room, ceiling = kv_batch(each.serving, each.seen), each.serving.batch_ceiling
         reach += [float(value) for value in (room, ceiling) if value is not None]
     batch = max(1.0, min(reach))
-    total = sum(each.seen.running_p95 for each in cases)
-    low, middle, high = (max(0, len(cases) - for_demand(total, batch, headroom)) for headroom in HEADROOM)
-    fall = Fall.of(cases[0].evidence, [each.serving for each in cases], (low, middle, high))
-    return Group(fall, {"replica_batch": batch, "running_p95_all_replicas": total})
+    own = sum(peak_running(each.serving) for each in cases)
+    total = own + sum(peak_running(each) for each in beside)
+    spare = [
+        min(
+            len(cases) - for_demand(own, batch, headroom),
+            len(cases) + len(beside) - for_demand(total, batch, headroom),
+        )
+        for headroom in HEADROOM
+    ]
+    low, middle, high = (max(0, count) for count in spare)
+    need = (
+        f"Their busiest time (p99) has {total:.0f} requests at once, and one replica may reach {batch:.0f}."
+    )
+    fall = Fall.of(
+        cases[0].evidence,
+        [each.serving for each in cases],
+        (low, middle, high),
+        beside=len(beside),
+        need=need,
+    )
+    return Group(fall, {"replica_batch": batch, "running_p99_all_replicas": total})
 
 
 def configuration(case: Case, group: Group, min_gain: float) -> Iterator[Finding]:
@@ -175,6 +216,10 @@ def demand(case: Case, group: Group) -> Finding:
     grade, confidence = case.grade()
     result = group.fall.outcome(serving, grade)
     fewer = result.replicas_then < result.replicas_now
+    small_s = sum(hour.busy_s for hour in seen.hours)
+    when = (
+        f"For {percent(small_s / serving.engine.busy_s)} of busy time the" if case.fills_at_times else "The"
+    )
     return _finding(
         case,
         result,
@@ -182,10 +227,12 @@ def demand(case: Case, group: Group) -> Finding:
         title=(
             f"Serve {serving.label} with {result.replicas_then} of {result.replicas_now} replicas"
             if fewer
+            else f"Scale {serving.label} with the hour: requests fill its batch only at times"
+            if case.fills_at_times
             else f"Share the GPUs of {serving.label}: requests are too few to fill them"
         ),
         because=(
-            f"The batch is {seen.running_p50:g} (median) and no request waits: half of the reachable rate takes"
+            f"{when} batch is {seen.running_p50:g} (median) and no request waits: half of the reachable rate takes"
             f" {model.half_batch:.0f}. Raising {flags.batch_flag(case.kind)} does nothing."
         ),
         state="demand-limited",
@@ -194,6 +241,10 @@ def demand(case: Case, group: Group) -> Finding:
         actions=(
             Action("Route the requests to fewer replicas, and watch time between tokens while you do")
             if fewer
+            else Action(
+                "Stop replicas in quiet hours, by schedule or autoscaler, and start them before busy ones"
+            )
+            if case.fills_at_times
             else Action("Put other work beside it, or serve it from fewer or smaller GPUs"),
         ),
         not_claimed="Any effect of a higher batch limit: there is none without requests.",

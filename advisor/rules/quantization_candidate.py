@@ -33,7 +33,14 @@ from advisor.estimators.quantization import INT4, INT4_BATCH, Scheme
 from advisor.estimators.replicas import dropped
 from advisor.facts import as_facts, rounded, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
-from advisor.replica_group import Fall, Outcome, replica_key, without_saving
+from advisor.replica_group import (
+    Fall,
+    Outcome,
+    peak_running,
+    peak_tokens_per_s,
+    replica_key,
+    without_saving,
+)
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Subject
@@ -62,13 +69,14 @@ class Gain:
 
     Attributes:
         regime: ``memory-bound``, ``saturated`` or ``mixture-of-experts``.
-        speed: throughput over today's at the same batch; may reach below 1.
+        speed: throughput over today's at the same batch; may reach below 1. peak_speed: the same at the p99 batch.
         freed_bytes: memory given back, all ranks. room_ratio: KV pool over today's with it; None: pool unknown.
     """
 
     scheme: Scheme
     regime: str
     speed: Range
+    peak_speed: Range
     freed_bytes: float
     room_ratio: float | None
     kv_full: bool
@@ -95,7 +103,9 @@ def evaluate(evidence: Evidence, limits: QuantizationCandidateLimits) -> Iterato
     for serving, gain in worthy:
         groups.setdefault((replica_key(serving), gain.scheme.key, gain.regime), []).append((serving, gain))
     for same in groups.values():
-        fall = Fall.of(evidence, [serving for serving, _ in same], _dropped(same))
+        fall = Fall.of(
+            evidence, [serving for serving, _ in same], _dropped(same), beside=_beside(evidence, same)
+        )
         for serving, gain in same:
             yield _finding(evidence, fall, serving, gain)
 
@@ -146,13 +156,16 @@ def _gain(serving: Serving) -> Gain | None:
     scheme = quantization.scheme_for(spec.compute_capability, batch)
     if scheme is None:
         return None
-    speed = quantization.speedup(
-        step=model,
-        weights=weights,
-        scheme=scheme,
-        batch=batch,
-        tensor_parallel=serving.tensor_parallel,
-        bandwidth_bytes_per_s=spec.bandwidth_bytes_per_s,
+    speed, peak_speed = (
+        quantization.speedup(
+            step=model,
+            weights=weights,
+            scheme=scheme,
+            batch=each,
+            tensor_parallel=serving.tensor_parallel,
+            bandwidth_bytes_per_s=spec.bandwidth_bytes_per_s,
+        )
+        for each in (batch, max(batch, peak_running(serving)))
     )
     freed = quantization.freed_bytes(weights, scheme)
     pool_bytes = None
@@ -166,6 +179,7 @@ def _gain(serving: Serving) -> Gain | None:
         scheme=scheme,
         regime="mixture-of-experts" if weights.expert_bytes > 0 else regime,
         speed=speed,
+        peak_speed=peak_speed,
         freed_bytes=freed,
         room_ratio=None if not pool_bytes else 1 + freed / pool_bytes,
         kv_full=kv_p95 is not None and kv_p95 >= KV_FULL,
@@ -231,13 +245,19 @@ def _finding(evidence: Evidence, fall: Fall, serving: Serving, gain: Gain) -> Fi
 
 
 def _dropped(same: Sequence[tuple[Serving, Gain]]) -> tuple[int, int, int]:
-    """Replicas that fall away when all of them are quantised."""
-    rates = [(gain.speed, serving.tokens_per_s or 0.0) for serving, gain in same]
+    """Replicas that fall away when all of them are quantised: their busiest time (p99) must be carried."""
+    rates = [(gain.peak_speed, peak_tokens_per_s(serving)) for serving, gain in same]
     load = sum(rate for _, rate in rates)
     then = (
         sum(getattr(speed, quantile) * rate for speed, rate in rates) for quantile in ("p10", "p50", "p90")
     )
     return dropped(len(same), load, Range(*(max(load, total) / len(same) for total in then)))
+
+
+def _beside(evidence: Evidence, same: Sequence[tuple[Serving, Gain]]) -> int:
+    """Busy replicas of the same model that are not judged with these: they stay and keep their load."""
+    key = replica_key(same[0][0])
+    return sum(each.engine.busy_s > 0 and replica_key(each) == key for each in servings(evidence)) - len(same)
 
 
 def _outcome(fall: Fall, serving: Serving, gain: Gain, grade: Grade) -> Outcome:
@@ -249,7 +269,7 @@ def _outcome(fall: Fall, serving: Serving, gain: Gain, grade: Grade) -> Outcome:
         if gain.regime == "saturated"
         else "No figure: whether a mixture of experts gets faster shows only in a canary run."
     )
-    return without_saving(serving, why, len(fall.rank_from_end))
+    return without_saving(serving, why, len(fall.rank_from_end) + fall.beside)
 
 
 def _state(gain: Gain) -> str:

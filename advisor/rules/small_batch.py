@@ -65,7 +65,10 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
         )  # fmt: skip
         return
     cases: list[advice.Case] = []
+    replicas: dict[object, list[Serving]] = {}
     for serving in servings(evidence):
+        if serving.engine.busy_s > 0:
+            replicas.setdefault(replica_key(serving), []).append(serving)
         refusal = _refusal(serving, limits)
         if refusal is not None:
             yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
@@ -83,7 +86,10 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
         key = (replica_key(case.serving), case.diagnosis.cause, case.target is None)
         groups.setdefault(key, []).append(case)
     for group in groups.values():
-        yield from _judged(group, limits)
+        mine = {case.serving.engine.identity.engine for case in group}
+        same = replicas[replica_key(group[0].serving)]
+        beside = [each for each in same if each.engine.identity.engine not in mine]
+        yield from _judged(group, beside, limits)
 
 
 def _case(evidence: Evidence, serving: Serving, seen: Pressure, limits: SmallBatchLimits) -> advice.Case:
@@ -133,16 +139,16 @@ def _small_hours(serving: Serving, limits: SmallBatchLimits) -> list[EngineHour]
     ]
 
 
-def _judged(cases: list[advice.Case], limits: SmallBatchLimits) -> Iterator[Verdict]:
-    """Verdicts on the replicas of one model that share a cause."""
+def _judged(cases: list[advice.Case], beside: list[Serving], limits: SmallBatchLimits) -> Iterator[Verdict]:
+    """Verdicts on the replicas of one model that share a cause; ``beside`` are the others of that model."""
     cause = cases[0].diagnosis.cause
     if cause is Cause.DEMAND:
-        group = advice.demand_group(cases, [_latency_batch(case.serving, limits) for case in cases])
+        group = advice.demand_group(cases, [_latency_batch(case.serving, limits) for case in cases], beside)
         yield from (advice.demand(case, group) for case in cases)
     elif cause is Cause.KV:
-        yield from (advice.kv(case, len(cases)) for case in cases)
+        yield from (advice.kv(case, len(cases) + len(beside)) for case in cases)
     elif cause is Cause.CONFIGURATION and cases[0].target is not None:
-        group = advice.configuration_group(cases)
+        group = advice.configuration_group(cases, beside)
         for case in cases:
             yield from advice.configuration(case, group, limits.min_gain)
     else:

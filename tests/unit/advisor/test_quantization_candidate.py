@@ -4,7 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from advice_builders import FORTNIGHT_H, SETTINGS, engine, engine_hours, evidence, found, gpu, refused
+from advice_builders import (
+    FORTNIGHT_H,
+    SETTINGS,
+    engine,
+    engine_hour,
+    engine_hours,
+    evidence,
+    found,
+    gpu,
+    refused,
+)
 
 from advisor.engine import advise
 from core.evidence import EngineEvidence
@@ -74,6 +84,23 @@ def test_eight_replicas_lose_whole_ones_and_save_their_gpus_to_the_cent() -> Non
     saved = [f.saving.cash_usd_month.p50 for f in findings if f.saving.cash_usd_month is not None]
     assert len(saved) == 8 - then
     assert {round(usd, 2) for usd in saved} == {1825.00}
+
+
+def test_replicas_are_counted_at_the_rate_of_the_busiest_hours() -> None:
+    """Batch 8 for most of the day, 200 for six hours: there the weights are a small part of the step."""
+    hours = [
+        engine_hour(i, running=8.0, kv_used=0.01)
+        if i % 24 < 18
+        else engine_hour(i, running=200.0, kv_used=0.25, step_s=0.02)
+        for i in range(FORTNIGHT_H)
+    ]
+    replicas = [engine(hours, name=f"node-{i}:8000/0", uuid=f"GPU-{i}") for i in range(5)]
+    findings = found(
+        advise(evidence([gpu(uuid=f"GPU-{i}", host=f"node-{i}") for i in range(5)], replicas)), RULE
+    )
+    assert len(findings) == 5
+    assert {finding.state for finding in findings} == {"16-bit, memory-bound"}
+    assert all(finding.saving.is_empty for finding in findings)
 
 
 def test_at_saturation_the_claim_is_room_and_not_speed() -> None:

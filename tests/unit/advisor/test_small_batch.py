@@ -143,6 +143,57 @@ def test_demand_over_three_replicas_fits_one() -> None:
     assert all(f.evidence["replicas_then"] == 1 for f in saved)
 
 
+def by_the_clock(index: int, quiet_h: int, **more: Any) -> EngineEvidence:
+    """Batch 4 in the first hours of every day, batch 200 in the others."""
+    hours = [
+        engine_hour(i, running=4.0, kv_used=0.005)
+        if i % 24 < quiet_h
+        else engine_hour(i, running=200.0, kv_used=0.25, step_s=0.016)
+        for i in range(FORTNIGHT_H)
+    ]
+    return engine(hours, name=f"node-{index}:8000/0", uuid=f"GPU-{index}", **more)
+
+
+@pytest.mark.parametrize(
+    ("count", "quiet_h", "settings"),
+    [(4, 7, SETTINGS), (4, 18, SETTINGS), (8, 18, {**SETTINGS, "max_num_seqs": "200"})],
+)
+def test_no_replica_falls_away_that_the_busy_hours_of_the_day_need(
+    count: int, quiet_h: int, settings: dict[str, str]
+) -> None:
+    advice = run(*(by_the_clock(i, quiet_h, settings=settings) for i in range(count)))
+    findings = found(advice, RULE)
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.saving.is_empty
+        assert finding.evidence["replicas_then"] == count
+        assert finding.evidence["running_p99_all_replicas"] == 200 * count
+        assert finding.title.startswith("Scale ")
+        assert f"{200 * count} requests at once" in (finding.no_figure or "")
+
+
+def test_replicas_that_are_full_all_day_keep_the_quiet_ones_they_may_need() -> None:
+    quiet = [replica(i, waiting=0.0, settings=SETTINGS) for i in (1, 2)]
+    full = [replica(i, running=400.0, kv_used=0.5, waiting=0.0, settings=SETTINGS) for i in (3, 4)]
+    findings = found(run(*quiet, *full), RULE)
+    assert len(findings) == 2
+    assert all(finding.saving.is_empty for finding in findings)
+    assert all(finding.evidence["replicas_now"] == 4 for finding in findings)
+
+
+def test_a_raised_limit_drops_no_replica_that_its_busiest_time_needs() -> None:
+    """A limit of 8 in the night, as a plateau under a queue; by day batch 200 at 12 times the rate."""
+    hours = [
+        engine_hour(i, running=8.0, waiting=50.0, kv_used=0.01)
+        if i % 24 < 20
+        else engine_hour(i, running=200.0, kv_used=0.25, step_s=0.016)
+        for i in range(FORTNIGHT_H)
+    ]
+    findings = found(run(*(engine(hours, name=f"node-{i}:8000/0", uuid=f"GPU-{i}") for i in (1, 2))), RULE)
+    assert [finding.cause for finding in findings] == ["configuration"] * 2
+    assert all(finding.saving.is_empty for finding in findings)
+
+
 def test_demand_that_needs_every_replica_saves_nothing() -> None:
     advice = run(*(replica(i, waiting=0.0) for i in (1, 2)), limits=SmallBatchLimits(itl_limit_s=0.0075))
     assert all(finding.saving.is_empty for finding in found(advice, RULE))
