@@ -50,12 +50,17 @@ def parse_time(text: str, *, back_from_ms: int, flag: str) -> int:
         if _DAY.fullmatch(text.strip()):
             day = date.fromisoformat(text.strip())
             return _clamped(to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC)))
-        return _clamped(to_ms(datetime.fromisoformat(text.strip())))
+        at = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError) as error:
         raise UsageError(
             f"{flag} is {text!r}: give a time such as 2026-10-05T14:00:00Z, a day such as 2026-10-05, "
             "or an age such as 7d, 24h, 90m"
         ) from error
+    if at.tzinfo is None:
+        raise UsageError(
+            f"{flag} is {text!r}, which names no time zone: append Z or an offset such as +02:00"
+        )
+    return _clamped(to_ms(at))
 
 
 def _clamped(at_ms: int) -> int:
