@@ -67,6 +67,7 @@ class CostRow:
     carbon_code: Annotated[str | None, about("Row of the grid-carbon table; own: the site's own figure.")]
     carbon_year: Annotated[int | None, about("Year of the grid figure.")]
     carbon_method: Annotated[str | None, about("Method of the grid figure; not comparable across methods.")]
+    coverage_ratio: Annotated[float | None, about("Share of the clock time that samples vouch for.")]
 
 
 @dataclass(slots=True)
@@ -79,6 +80,7 @@ class CostSum:
     """
 
     label: str = ""
+    known_s: float = 0.0
     covered_s: float = 0.0
     priced_s: float = 0.0
     named_s: float = 0.0
@@ -92,6 +94,7 @@ class CostSum:
     def add(self, part: Slice, price: Price | None, seen_usd: Decimal, unseen_usd: Decimal) -> None:
         """Count one slice; ``seen_usd`` and ``unseen_usd`` are its shares of the stretch's cost, 0 without a price."""
         self.label = part.label
+        self.known_s += part.known_s
         self.covered_s += part.covered_s
         self.energy.add(part)
         if price is None:
@@ -110,6 +113,7 @@ class CostSum:
 
     def merge(self, other: "CostSum") -> None:
         """Count another sum's slices."""
+        self.known_s += other.known_s
         self.covered_s += other.covered_s
         self.priced_s += other.priced_s
         self.named_s += other.named_s
@@ -176,6 +180,7 @@ class CostSum:
             carbon_code=None if factor is None else factor.code,
             carbon_year=None if factor is None else factor.year,
             carbon_method=None if factor is None else factor.method,
+            coverage_ratio=min(1.0, self.covered_s / self.known_s) if self.known_s > 0 else None,
         )
 
 

@@ -56,9 +56,11 @@ COSTS: Final = (
     Column("label", "GROUP"),
     figure("cost_usd", "COST", dollars),
     figure("idle_cost_usd", "IDLE", dollars),
+    figure("unseen_cost_usd", "UNSEEN", dollars),
     figure("energy_cost_usd", "ENERGY", dollars),
     figure("carbon_g", "KG CO2E", lambda grams: formats.short(grams / 1000)),
     figure("priced_ratio", "PRICED", formats.percent),
+    figure("coverage_ratio", "SEEN", formats.percent),
     Column("key", "KEY"),
 )
 ENERGY: Final = (

@@ -50,6 +50,7 @@ def cost_row(key: str | None, **changes: object) -> CostRow:
         carbon_code="WLD",
         carbon_year=2024,
         carbon_method="life cycle",
+        coverage_ratio=0.97,
     )
     return replace(row, **changes)  # type: ignore[arg-type]
 
@@ -144,7 +145,7 @@ def list_page(frame: Frame, view: str = "open") -> recommendations.ListPage:
         rows=tuple(row_of(str(rec.id), rec.finding, rec.status) for rec in good.recommendations()),
         refusals=recommendations.refusals(refused),
         totals=good.overview().totals,
-        claims=recommendations.claims(good.overview().totals or NOTHING),
+        claims=recommendations.claims(good.overview().totals or NOTHING, Window(0, 30 * 86_400_000)),
         ran_at_ms=good.NOW_MS,
         has_data=True,
     )

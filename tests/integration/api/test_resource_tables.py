@@ -104,6 +104,11 @@ def test_costs_charge_the_clock_and_say_the_gap_and_the_idle_part(filled_scope: 
     assert (rows[B].cost_usd, rows[B].idle_cost_usd) == (Decimal(4), Decimal(0))
 
 
+def test_costs_say_how_much_of_the_clock_was_seen(filled_scope: Scope) -> None:
+    rows = by_key(costs.rows(filled_scope))
+    assert (rows[A].coverage_ratio, rows[B].coverage_ratio) == (pytest.approx(100 / 120), 1.0)
+
+
 def test_a_gap_is_paid_for_and_is_neither_idle_nor_free(filled_scope: Scope) -> None:
     rows = by_key(costs.rows(filled_scope, By.ACTIVITY))
     gap = rows["unknown"]
