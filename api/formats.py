@@ -12,6 +12,8 @@ from core.units import GIB, HOUR_MS
 
 UNKNOWN: Final = "–"
 NBSP: Final = "\u00a0"
+ENOUGH_H: Final = 14 * 24
+"""Two weeks: below that one odd weekend weighs in."""
 
 Number = float | int | Decimal
 
@@ -185,3 +187,10 @@ def span(from_ms_: int, to_ms_: int) -> str:
     same_day = from_ms(from_ms_).date() == from_ms(to_ms_ - 1).date()
     end = f"{from_ms(to_ms_):%H:%M}" if same_day else minute(to_ms_)
     return f"{day_year(from_ms_)} {from_ms(from_ms_):%H:%M} – {end} UTC"
+
+
+def pace(window_h: float) -> str:
+    """What a month's figure from a window is: a projection, and of how much data."""
+    data = f"{figure(window_h, 1)} h" if window_h < 48 else f"{figure(window_h / 24)} days"
+    little = ", little to go by" if window_h < ENOUGH_H else ""
+    return f"a month at the pace of this window ({data} of data{little})"

@@ -120,11 +120,12 @@ def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.subjects), row.rule_id)))
 
 
-def claims(totals: Totals) -> str:
-    """What could be saved after overlap, kind by kind; empty when nothing is claimed."""
+def claims(totals: Totals, window: Window) -> str:
+    """What could be saved after overlap, kind by kind, of a window's spend; empty when nothing is claimed."""
     said = []
     if totals.cash_usd_month is not None:
-        spend = "" if totals.spend_usd_month is None else f" of {formats.money(totals.spend_usd_month)} spent"
+        spend_usd = totals.spend_usd_month
+        spend = "" if spend_usd is None else f" of {formats.money(spend_usd)} {formats.pace(window.hours)}"
         said.append(f"cash {formats.spread(totals.cash_usd_month, 'cash')} a month{spend}")
     if totals.capacity_gpu_h_month is not None:
         said.append(f"capacity {formats.spread(totals.capacity_gpu_h_month, 'capacity')} GPU-h a month")
@@ -154,7 +155,7 @@ def build_list(scope: Scope, view: str) -> ListPage:
         rows=rows_of((rec for rec in kept if rec.status in chosen), host_of, with_status=True),
         refusals=refusals(last.not_evaluated) if last and view == NOT_JUDGED else (),
         totals=last.totals if last else None,
-        claims=claims(last.totals) if last else "",
+        claims=claims(last.totals, last.window) if last else "",
         ran_at_ms=last.at_ms if last else None,
         has_data=has_data,
     )

@@ -1,6 +1,7 @@
 """``gpuwise advise``: run the rules now, or show what a server's last run found."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import click
@@ -75,7 +76,7 @@ def _print(view: Mapping[str, Any]) -> None:
     for item in view["not_evaluated"]:
         subject = item["subject"]["label"] or item["subject"]["id"]
         click.echo(f"not evaluated: {item['rule_id']} on {subject}: {item['why']}")
-    click.echo(_totals(view["totals"]))
+    click.echo(_totals(view["totals"], view["window"]))
 
 
 def _saving(row: Mapping[str, Any]) -> str:
@@ -94,7 +95,7 @@ def _figure(value: str | float, kind: str) -> str:
     return text.replace(formats.NBSP, " ")
 
 
-def _totals(totals: Mapping[str, Any] | None) -> str:
+def _totals(totals: Mapping[str, Any] | None, window: Mapping[str, str] | None) -> str:
     if totals is None:
         return "Totals: the rules have not run yet."
     said = [
@@ -103,5 +104,12 @@ def _totals(totals: Mapping[str, Any] | None) -> str:
         if totals[name] is not None
     ]
     spend = totals["spend_usd_month"]
-    of_spend = "" if spend is None else f", of {_figure(spend, 'cash')} spent"
+    of_spend = "" if spend is None else f", of {_figure(spend, 'cash')} {_pace(window)}"
     return f"A month, after overlap: {'; '.join(said) or 'no figures'}{of_spend}."
+
+
+def _pace(window: Mapping[str, str] | None) -> str:
+    if window is None:
+        return "a month"
+    start, end = (datetime.fromisoformat(window[name]) for name in ("from", "to"))
+    return formats.pace((end - start).total_seconds() / 3600)

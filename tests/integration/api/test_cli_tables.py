@@ -99,7 +99,7 @@ def test_a_pipe_gets_aligned_plain_text(capsys: pytest.CaptureFixture[str], fill
     code, out, _ = run(capsys, "costs", "--database-url", filled_sqlite)
     header, *lines, price = out.splitlines()
     assert code == 0
-    assert header.split() == ["GROUP", "COST", "IDLE", "ENERGY", "KG", "CO2E", "PRICED", "KEY"]
+    assert " ".join(header.split()) == "GROUP COST IDLE UNSEEN ENERGY KG CO2E PRICED SEEN KEY"
     assert [line.split()[-1] for line in lines] == [A, C, B]
     assert "–" in lines[1], "an unpriced GPU shows no cost"
     assert price == "Price: your price for NVIDIA H100 80GB HBM3"
@@ -171,7 +171,9 @@ def test_advise_runs_records_and_prints(capsys: pytest.CaptureFixture[str], fill
     assert code == 0
     assert recorded["recommendations"][0]["title"] in out
     assert "not evaluated: " in out
-    assert out.rstrip().endswith("of $2,677 spent.")
+    assert out.rstrip().endswith(
+        "of $2,677 a month at the pace of this window (2.0 h of data, little to go by)."
+    )
 
 
 def test_advise_of_a_server_is_its_last_run(
