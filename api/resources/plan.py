@@ -9,6 +9,7 @@ from api.resources.book import Book, read_book
 from api.resources.by import By
 from api.resources.columns import about
 from api.resources.pricing import site
+from api.resources.recommendations import with_money
 from api.resources.scope import Scope
 from api.resources.slices import slices
 from api.resources.usage import UsageSum, add_up
@@ -131,7 +132,7 @@ def _row(result: RentOrBuyResult) -> RentOrBuyRow:
         own_usd_per_gpu_h=result.own_usd_per_gpu_h,
         rent_usd_per_gpu_h=result.rent_usd_per_gpu_h,
         ranges=dict(result.ranges),
-        assumptions=dict(result.assumptions),
+        assumptions=with_money(result.assumptions),
         reason=result.reason,
         missing=result.missing,
         firm=result.firm,

@@ -172,6 +172,18 @@ def test_rent_or_buy_fills_in_what_is_measured_here(fresh_client: TestClient) ->
     assert unknown.status_code == 400
 
 
+def test_rent_or_buy_takes_and_gives_money_as_decimal_strings(fresh_client: TestClient) -> None:
+    figures = {"capex_usd": 330_000.0, "rent_usd_per_gpu_hour": 3.99, "tariff_usd_per_kwh": 0.12}
+    texts = {name: str(value) for name, value in figures.items()}
+    given = post(fresh_client, "plan/rent-or-buy", texts | {"utilisation": 0.4})
+    assert given == post(fresh_client, "plan/rent-or-buy", figures | {"utilisation": 0.4})
+    said = given["assumptions"]
+    assert (said["capex_usd"], said["rent_usd_per_gpu_hour"]) == ("330000.00", "3.99")
+    assert said["utilisation"] == 0.4
+    for wrong in ("much", "NaN", True):
+        assert fresh_client.post("/api/v1/plan/rent-or-buy", json={"capex_usd": wrong}).status_code == 422
+
+
 def test_a_failed_change_leaves_nothing_behind(
     fresh_client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
