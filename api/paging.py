@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -112,7 +113,14 @@ class Listing:
 def listing(
     request: Request,
     *,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Rows a page.")] = DEFAULT_LIMIT,
+    limit: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=MAX_LIMIT,
+            description=f"Rows a page. Default: {DEFAULT_LIMIT}; of CSV all rows in one file.",
+        ),
+    ] = None,
     cursor: Annotated[
         str | None, Query(max_length=1000, description="next_cursor of the page before.")
     ] = None,
@@ -121,6 +129,8 @@ def listing(
     ] = Format.JSON,
 ) -> Listing:
     """Parameters of every list."""
+    if limit is None:
+        limit = sys.maxsize - 1 if format_ is Format.CSV else DEFAULT_LIMIT
     return Listing(request, limit, cursor, format_)
 
 

@@ -80,6 +80,21 @@ def test_csv_has_the_same_rows_from_the_same_address(client: TestClient) -> None
     assert [(row["key"], row["cost_usd"]) for row in rows] == [(A, "4.00"), (B, "4.00"), (C, "")]
 
 
+@pytest.mark.parametrize("path", ["gpus", f"gpus/{A}/samples?since=2h"])
+def test_csv_is_complete_unless_a_limit_is_asked_for(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("api.paging.DEFAULT_LIMIT", 2)
+    address = f"/api/v1/{path}{'&' if '?' in path else '?'}"
+    assert len(client.get(address).json()["items"]) == 2
+    whole = client.get(f"{address}format=csv")
+    assert "link" not in whole.headers
+    assert len(whole.text.splitlines()) == 1 + {"gpus": 3}.get(path, 10)
+    cut = client.get(f"{address}format=csv&limit=1")
+    assert len(cut.text.splitlines()) == 2
+    assert "link" in cut.headers
+
+
 def test_the_window_is_said_and_can_be_chosen(client: TestClient) -> None:
     body = get(client, "usage", since="1h")
     assert body["window"] == {"from": "2026-10-05T01:00:00.000Z", "to": "2026-10-05T02:00:00.000Z"}
