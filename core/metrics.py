@@ -9,8 +9,10 @@ says how; ``Metric.of`` names the reading it folds when that is not its own name
 ``power_w``).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from sys import float_info
 from typing import Final
 
 from core.units import MIB, Unit
@@ -38,6 +40,33 @@ class Fold(StrEnum):
     """Increase of a counter over the interval; a fall starts a new segment and adds nothing."""
     ANY = "any"
     """Bitwise OR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a reading can be at all, in base units, and why."""
+
+    least: float
+    most: float
+    reason: str
+
+
+_GROWING: Final = Range(0.0, float_info.max, "it counts from 0")
+PLAUSIBLE: Final[Mapping[Unit, Range]] = {
+    Unit.RATIO: Range(0.0, 1.0, "a share of a whole is between 0 and 1 (0 and 100 %)"),
+    Unit.WATT: Range(0.0, 5_000.0, "a board draws between 0 and 5,000 W"),
+    Unit.JOULE: _GROWING,
+    Unit.BYTE: Range(0.0, 10e12, "a card has between 0 and 10 TB of memory"),
+    Unit.BYTE_PER_SECOND: Range(0.0, 1e12, "the link to a card carries between 0 and 1 TB/s"),
+    Unit.HERTZ: Range(0.0, 10e9, "a clock is between 0 and 10 GHz"),
+    Unit.CELSIUS: Range(-50.0, 200.0, "a card that answers is between -50 and 200 °C"),
+    Unit.SECOND: _GROWING,
+    Unit.TOKEN: _GROWING,
+    Unit.REQUEST: _GROWING,
+    Unit.COUNT: _GROWING,
+    Unit.FLAGS: Range(0.0, 2.0**64, "a bit mask has at most 64 bits"),
+}
+"""Wide on purpose: generous for cards to come, and far below what a broken sensor or a blank of 32 bits says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +109,11 @@ class Metric:
     def reading(self) -> str:
         """Key of the reading this metric is folded from."""
         return self.of or self.name
+
+    @property
+    def plausible(self) -> Range:
+        """What its reading can be at all."""
+        return PLAUSIBLE[self.unit]
 
 
 def _gauge(name: str, unit: Unit, help_: str, source: str, **more: object) -> Metric:

@@ -15,9 +15,9 @@ def _cell(text: str | None) -> str:
 
 
 def _metric_rows(metrics: tuple[Metric, ...]) -> list[str]:
-    rows = ["| name | fold | meaning | from the driver or engine | dcgm-exporter | nvidia-smi | dmon |", "|---|---|---|---|---|---|---|"]
+    rows = ["| name | fold | meaning | from the driver or engine | dcgm-exporter | nvidia-smi | dmon | plausible |", "|---|---|---|---|---|---|---|---|"]
     rows += [
-        f"| `{m.name}` | {m.fold} | {_cell(m.help)} | {_cell(m.source)} | {_cell(m.dcgm)} | {_cell(', '.join(m.smi))} | {_cell(m.dmon)} |"
+        f"| `{m.name}` | {m.fold} | {_cell(m.help)} | {_cell(m.source)} | {_cell(m.dcgm)} | {_cell(', '.join(m.smi))} | {_cell(m.dmon)} | {_cell(m.plausible.reason)} |"
         for m in metrics
     ]
     return rows
@@ -30,6 +30,7 @@ def metrics_page() -> str:
         "",
         "Generated from `core/metrics.py`. Every value is in base units (W, J, bytes, Hz, °C, seconds, ratios 0–1).",
         "A value that a card, driver or capture does not give is unknown (`null`), never 0.",
+        "So is one outside of what is plausible: an import refuses it with its file and line, and keeps the row's other values.",
         "",
         "## GPU",
         "",

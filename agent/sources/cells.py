@@ -1,10 +1,12 @@
 """Cells of nvidia-smi tables: figures with units, and the many ways to say "unknown"."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import Final
 
+from core.plausible import plausible, refusal
 from core.units import MIB, TO_BASE, Unit
 
 UNKNOWN_WORDS: Final = frozenset(
@@ -59,6 +61,22 @@ def figure_of(cell: str, factor: float) -> float | None:
     if unit:
         factor = _UNITS.get(unit.lower()) or factor_of(unit)
     return figure * factor
+
+
+def value_of(cell: str, name: str, factor: float) -> float | None:
+    """Figure of a cell as the reading or fact ``name``. None: unknown. Raises ``CellError``, also when it cannot be true."""
+    figure = mask_of(cell) if name.endswith("_flags") else figure_of(cell, factor)
+    if figure is None:
+        return None
+    value = plausible(name, figure)
+    if value is None:
+        raise CellError(refusal(name, cell))
+    return value
+
+
+def reader_of(name: str, factor: float) -> Callable[[str], float | None]:
+    """``value_of`` for one column; the same cells come again and again, so the last few thousand are remembered."""
+    return lru_cache(4096)(partial(value_of, name=name, factor=factor))
 
 
 def mask_of(cell: str) -> float | None:

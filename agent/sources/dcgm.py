@@ -36,6 +36,8 @@ PROCESS_MEMORY: Final = "@process_memory_bytes"
 _INSTANCE: Final = ("DCGM_FI_DEV_FB_", "DCGM_FI_PROF_")
 BLANK: Final = 140_737_488_355_328.0
 """DCGM's "no value" (2^47 as a float, larger as an integer), which some exporters let through."""
+BLANKS_32: Final = range(0x7FFFFFF0, 0x80000000)
+"""The same for fields of 32 bits; no counter has such."""
 
 
 def _names() -> dict[str, GpuName]:

@@ -6,11 +6,10 @@ come from outside.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
-from agent.sources.cells import SMI_UNITS, CellError, Stamps, factor_of, figure_of
+from agent.sources.cells import SMI_UNITS, CellError, Stamps, factor_of, figure_of, reader_of
 from agent.sources.report import FileReport
 from agent.sources.series import Thing
 from agent.sources.text import TextFile
@@ -87,8 +86,7 @@ class _Columns:
             metric = COLUMNS.get(field)
             if metric is not None:
                 unit = table.units[place] if table.units else SMI_UNITS[metric.unit]
-                read = lru_cache(4096)(partial(figure_of, factor=factor_of(unit)))
-                self.values.append((place, metric.name, read))
+                self.values.append((place, metric.name, reader_of(metric.name, factor_of(unit))))
 
 
 class DmonLog:
@@ -186,7 +184,8 @@ class DmonLog:
             try:
                 value = read(cells[place])
             except CellError as error:
-                raise CellError(f"{table.fields[place]}: {error}") from None
+                self._report.refuse_value(number, table.fields[place], str(error))
+                continue
             if value is None:
                 self._report.unknown(number, table.fields[place], cells[place])
             else:

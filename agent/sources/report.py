@@ -23,30 +23,45 @@ class FileReport:
         read: rows (of CSV) or samples (of exposition text) seen.
         kept: those whose values went into readings; unknown cells among them stay unknown.
         refused: those that were wrong (see ``problems``).
+        refused_values: single values of kept rows that were wrong; they are unknown, the others of the row count.
         ignored: those of metrics and sections that gpuwise has no use for.
         problems: first ``SHOWN`` sentences, each ``path:line: what is wrong``.
         notes: what was assumed or joined, and where values are unknown.
+        unsaid: refused rows that have no sentence of their own.
     """
 
     path: Path
     read: int = 0
     kept: int = 0
     refused: int = 0
+    refused_values: int = 0
     ignored: int = 0
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unsaid: int = 0
     _unknown: dict[str, tuple[int, str, int]] = field(default_factory=dict)
+    _refused: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, line: int, sentence: str) -> None:
         """Count one refused row."""
         self.refused += 1
-        self.problem(line, sentence)
+        if not self.problem(line, sentence):
+            self.unsaid += 1
 
-    def problem(self, line: int | None, sentence: str) -> None:
-        """Keep a sentence, while there are few."""
+    def refuse_value(self, line: int, column: str, sentence: str) -> None:
+        """Count one refused value of a row that is kept; the first of a column has its sentence."""
+        self.refused_values += 1
+        if column not in self._refused:
+            self.problem(line, f"{column}: {sentence}; the value is unknown")
+        self._refused[column] = self._refused.get(column, 0) + 1
+
+    def problem(self, line: int | None, sentence: str) -> bool:
+        """Keep a sentence, while there are few; whether it was kept."""
         place = f"{self.path}:{line}" if line is not None else f"{self.path}"
-        if len(self.problems) < SHOWN:
+        fits = len(self.problems) < SHOWN
+        if fits:
             self.problems.append(f"{place}: {sentence}")
+        return fits
 
     def fail(self, sentence: str) -> None:
         """Keep the sentence that ended the reading of the file; it names the file itself."""
@@ -64,7 +79,11 @@ class FileReport:
         self._unknown[column] = (first, text, count + 1)
 
     def finish(self) -> None:
-        """Turn the counts of unknown cells into one sentence."""
+        """Turn the counts of unknown cells into one sentence, and those of refused values into one per column."""
+        for column, count in self._refused.items():
+            if count > 1:
+                self.problems.append(f"{self.path}: {column}: … and {count - 1:,} more like it")
+        self._refused.clear()
         if self._unknown:
             line = min(first for first, _text, _count in self._unknown.values())
             columns = ", ".join(

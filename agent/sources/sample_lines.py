@@ -1,7 +1,6 @@
 """Lines of exposition text → values of GPUs and engines, counted and, where they are wrong, refused with a sentence."""
 
 from collections import defaultdict
-from math import isfinite
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from agent.sources.exposition import (
 from agent.sources.report import FileReport, FormatError
 from agent.sources.series import EngineEntity, Registry, Series
 from core.clock import iso
+from core.plausible import plausible, refusal
 
 SERIES_KEPT: Final = 200_000
 """Resolved series remembered; labels that never repeat would otherwise fill the memory."""
@@ -68,7 +68,7 @@ class SampleLines:
                 entity = series.entity
                 if (
                     series.last_ms < ts_ms < LATEST_MS
-                    and series.last_value <= figure < series.blank
+                    and series.last_value <= figure <= series.most
                     and (not streams or floor[entity] <= ts_ms)
                 ):
                     series.last_ms = ts_ms
@@ -154,8 +154,11 @@ class SampleLines:
                 raise LineError(f"{name_of(text)} goes back in time: {iso(ts_ms)} after {iso(latest)}")
             self._floor[series.entity] = ts_ms
         series.last_ms = ts_ms
-        if not isfinite(value) or value >= series.blank:
-            self._report.unknown(number, name_of(text), f"{value:g}")
+        if series.is_blank(value):
+            self._report.unknown(number, name_of(text), f"{value:.15g}")
+            return []
+        values = self._plausible(series, text, ts_ms, value, number)
+        if series.slots and not values:
             return []
         if series.counter:
             if value < series.last_value:
@@ -168,4 +171,16 @@ class SampleLines:
             entity = self._registry.entities[series.entity]
             assert isinstance(entity, EngineEntity)
             entity.learn(None, dict.fromkeys(series.settings, f"{value:g}"))
-        return [(ts_ms, series.entity, slot, value * factor) for slot, factor in series.slots]
+        return values
+
+    def _plausible(self, series: Series, text: str, ts_ms: int, value: float, number: int) -> list[Value]:
+        """The value for each of its slots; nothing, and a sentence, when it cannot be true."""
+        values: list[Value] = []
+        for slot, factor in series.slots:
+            reading = self._registry.slots[slot].reading.lstrip("@")
+            figure = plausible(reading, value * factor)
+            if figure is None:
+                self._report.refuse_value(number, name_of(text), refusal(reading, f"{value:.15g}"))
+                return []
+            values.append((ts_ms, series.entity, slot, figure))
+        return values

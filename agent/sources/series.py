@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import PureWindowsPath
 from sys import float_info
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from agent.engines import EngineSeries, engine_series, is_engine_name
 from agent.sources import dcgm
 from agent.sources.exposition import LineError, labels_of, name_of
+from core.plausible import bounds
 from core.readings import (
     EngineIdentity,
     EngineReading,
@@ -126,16 +128,25 @@ Entity = GpuEntity | EngineEntity
 class Series:
     """One series: where its values go, and the last one, to see time going backwards and counters reset.
 
-    ``settings`` are keys that the value itself fills (a limit published as a gauge).
+    ``most`` is the largest raw figure that needs no second look; of a gauge ``last_value`` is the smallest.
+    ``dcgm`` series have DCGM's figures for "no value". ``settings`` are keys that the value itself fills (a limit
+    published as a gauge).
     """
 
     entity: int
     slots: tuple[tuple[int, float], ...]
     counter: bool
-    blank: float = float("inf")
+    most: float = float_info.max
+    dcgm: bool = False
     settings: tuple[str, ...] = ()
     last_ms: int = 0
     last_value: float = LOWEST
+
+    def is_blank(self, value: float) -> bool:
+        """Whether the figure says that there is no value."""
+        if not isfinite(value):
+            return True
+        return self.dcgm and (value >= dcgm.BLANK or (not self.counter and value in dcgm.BLANKS_32))
 
 
 @dataclass(slots=True)
@@ -203,7 +214,12 @@ class Registry:
                 raise LineError(f"{name} has no pid label")
             process = (int(pid), labels.get("process_name", ""))
         slot = self._slot(Slot(gpu.reading, gpu.rank, process=process))
-        return Series(number, ((slot, gpu.factor),), counter=gpu.counter, blank=dcgm.BLANK)
+        least, most = bounds(gpu.reading.lstrip("@"))
+        most = min(most / gpu.factor, dcgm.BLANK - 1)
+        if name.startswith("DCGM_") and not gpu.counter:
+            most = min(most, dcgm.BLANKS_32.start - 1)
+        slots = ((slot, gpu.factor),)
+        return Series(number, slots, gpu.counter, most, dcgm=True, last_value=least / gpu.factor)
 
     def _engine_series(
         self, name: str, found: EngineSeries, labels: Mapping[str, str], fallback: str
@@ -225,8 +241,10 @@ class Registry:
         settings = tuple(metric.reading for metric in found.metrics if metric.setting)
         counter = name.endswith(("_total", "_sum", "_count"))
         # A limit goes the careful way every time: no value is above infinity.
-        last = float("inf") if settings else LOWEST
-        return Series(number, slots, counter=counter, settings=settings, last_value=last)
+        ranges = [bounds(metric.reading) for metric in found.metrics if not metric.setting]
+        last = float("inf") if settings else max((least for least, _most in ranges), default=LOWEST)
+        most = min((most for _least, most in ranges), default=float_info.max)
+        return Series(number, slots, counter, most, settings=settings, last_value=last)
 
     def _number(self, key: tuple[str, str], make: Callable[[], Entity]) -> int:
         number = self._by_key.get(key)

@@ -7,11 +7,19 @@ session). ``--query-compute-apps`` sections give processes.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
-from agent.sources.cells import SMI_UNITS, CellError, Stamps, factor_of, figure_of, is_unknown, mask_of
+from agent.sources.cells import (
+    SMI_UNITS,
+    CellError,
+    Stamps,
+    factor_of,
+    figure_of,
+    is_unknown,
+    reader_of,
+    value_of,
+)
 from agent.sources.report import FileReport
 from agent.sources.series import Thing, process_key
 from agent.sources.text import TextFile
@@ -141,14 +149,11 @@ class _Columns:
                 self.bits.append((place, EVENT_BITS[reason]))
             return
         metric, rank = found
-        if metric.unit is Unit.FLAGS:
-            self.values.append((place, metric.name, rank, field, mask_of))
-            return
-        factor = factor_of(unit or SMI_UNITS[metric.unit])
-        self.values.append((place, metric.name, rank, field, _figures(factor)))
+        factor = 1.0 if metric.unit is Unit.FLAGS else factor_of(unit or SMI_UNITS[metric.unit])
+        self.values.append((place, metric.name, rank, field, reader_of(metric.name, factor)))
 
     def read(self, cells: Sequence[str], line: int, report: FileReport) -> dict[str, float]:
-        """Values of one row; unknown cells are left out and counted. Raises ``CellError``."""
+        """Values of one row; unknown cells are left out and counted, and so are those that cannot be right."""
         values: dict[str, float] = {}
         ranks: dict[str, int] = {}
         missing: list[tuple[str, str, str]] = []
@@ -156,7 +161,8 @@ class _Columns:
             try:
                 value = read(cells[place])
             except CellError as error:
-                raise CellError(f"{field}: {error}") from None
+                report.refuse_value(line, field, str(error))
+                continue
             if value is None:
                 missing.append((name, field, cells[place]))
             elif name not in values or rank < ranks[name]:
@@ -181,11 +187,6 @@ class _Columns:
             elif cell == "Not Active":
                 known = True
         return float(flags) if known else None
-
-
-def _figures(factor: float) -> Reader:
-    """Reads figures; the same cells come again and again, so the last few thousand are remembered."""
-    return lru_cache(4096)(partial(figure_of, factor=factor))
 
 
 class SmiLog:
@@ -255,7 +256,9 @@ class SmiLog:
             report.ignored += 1
             return
         try:
-            things = self._gpu(columns, cells, number) if columns is not None else self._app(header, cells)
+            things = (
+                self._gpu(columns, cells, number) if columns is not None else self._app(header, cells, number)
+            )
         except CellError as error:
             report.refuse(number, str(error))
             return
@@ -277,7 +280,7 @@ class SmiLog:
         described = tuple(cells[place] for place, _field in columns.identity)
         if self._described.get(uuid) != described:
             self._described[uuid] = described
-            identity = self._identity(uuid, columns, cells)
+            identity = self._identity(uuid, columns, cells, number)
             if identity != self._told.get(uuid):
                 self._told[uuid] = identity
                 things.append(identity)
@@ -305,7 +308,15 @@ class SmiLog:
             raise CellError(f"time {cell!r} cannot be read")
         return self._anchor_ms + round(seconds * 1000)
 
-    def _identity(self, uuid: str, columns: _Columns, cells: list[str]) -> GpuIdentity:
+    def _figure(self, cell: str, name: str, field: str, unit: str, number: int) -> float | None:
+        """The figure of one cell; one that cannot be right is counted and unknown."""
+        try:
+            return value_of(cell, name, factor_of(unit))
+        except CellError as error:
+            self._report.refuse_value(number, field, str(error))
+            return None
+
+    def _identity(self, uuid: str, columns: _Columns, cells: list[str], number: int) -> GpuIdentity:
         identity = self._told.get(uuid) or GpuIdentity(uuid, host=self._host)
         facts: dict[str, object] = {}
         for place, field in columns.identity:
@@ -315,15 +326,15 @@ class SmiLog:
                 continue
             if name in {"memory_total_bytes", "max_sm_clock_hz", "power_limit_default_w", "index"}:
                 unit = columns.header.units[place] or _IDENTITY_UNITS.get(field, "")
-                figure = figure_of(cell, factor_of(unit))
-                whole = name in {"memory_total_bytes", "index"} and figure is not None
-                facts[name] = round(figure) if whole and figure is not None else figure
+                figure = self._figure(cell, name, field, unit, number)
+                if figure is not None:
+                    facts[name] = round(figure) if name in {"memory_total_bytes", "index"} else figure
             else:
                 facts[name] = cell
         known = {name: fact for name, fact in facts.items() if getattr(identity, name) != fact}
         return replace(identity, **known) if known else identity  # type: ignore[arg-type]
 
-    def _app(self, header: Header, cells: list[str]) -> list[Thing]:
+    def _app(self, header: Header, cells: list[str], number: int) -> list[Thing]:
         """One row of query-compute-apps. A process name may hold commas: cells are counted from both ends."""
         fields = header.fields
         surplus = len(cells) - len(fields)
@@ -342,11 +353,8 @@ class SmiLog:
         host = self._host or (told.host if told is not None else None)
         workload = process_key(pid, at.get("process_name", ""), host)
         ts_ms = self._stamps.ts_ms(at[ABSOLUTE])
-        return [
-            ProcessReading(
-                uuid, ts_ms, pid, workload, memory_used_bytes=figure_of(at[memory], factor_of(unit))
-            )
-        ]
+        used = self._figure(at[memory], "process_memory_bytes", memory, unit, number)
+        return [ProcessReading(uuid, ts_ms, pid, workload, memory_used_bytes=used)]
 
 
 _IDENTITY_UNITS: Final = {"memory.total": "mib", "clocks.max.sm": "mhz", "power.default_limit": "w"}

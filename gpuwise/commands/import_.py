@@ -200,6 +200,7 @@ def as_dict(report: "ImportReport") -> dict[str, Any]:
         "read": sum(file.read for file in report.files),
         "kept": report.kept,
         "refused": report.refused,
+        "refused_values": sum(file.refused_values for file in report.files),
         "ignored": sum(file.ignored for file in report.files),
         "overlapping": report.overlapping,
         "gpu_samples": stored.gpu_samples,
@@ -216,6 +217,7 @@ def as_dict(report: "ImportReport") -> dict[str, Any]:
                 "read": file.read,
                 "kept": file.kept,
                 "refused": file.refused,
+                "refused_values": file.refused_values,
                 "ignored": file.ignored,
                 "problems": file.problems,
                 "notes": file.notes,
@@ -229,6 +231,7 @@ def _print(report: "ImportReport") -> None:
     for file in report.files:
         click.echo(
             f"{file.path}: {file.read:,} rows read, {file.kept:,} kept, {file.refused:,} refused, {file.ignored:,} not needed"
+            + (f"; {_counted(file.refused_values, 'value')} refused" if file.refused_values else "")
         )
     notes = [note for file in report.files for note in file.notes]
     for note in notes[:NOTES_SHOWN]:
@@ -242,9 +245,8 @@ def _print(report: "ImportReport") -> None:
     for file in report.files:
         for problem in file.problems:
             click.echo(problem, err=True)
-        unsaid = file.refused - len(file.problems)
-        if unsaid > 0:
-            click.echo(f"{file.path}: {unsaid:,} more rows were refused", err=True)
+        if file.unsaid:
+            click.echo(f"{file.path}: {file.unsaid:,} more rows were refused", err=True)
     click.echo(_summary(report))
 
 

@@ -98,7 +98,6 @@ def test_memory_in_mb_means_mib(tmp_path: Path) -> None:
     [
         ("    0     98", "2 cells where the header has 8"),
         ("    7     98     45     50      8      3   7500   2055", "which GPU index 7 is"),
-        ("    0     9x     45     50      8      3   7500   2055", "pwr: '9x' is not a figure"),
         ("Killed", "this is no row of dmon"),
     ],
 )
@@ -118,3 +117,13 @@ def test_each_gpu_is_introduced_once(tmp_path: Path) -> None:
     )
     identities = [thing for thing in log.read() if isinstance(thing, GpuIdentity)]
     assert identities == [GpuIdentity("GPU-a", host="n", index=0), GpuIdentity("GPU-b", host="n", index=1)]
+
+
+@pytest.mark.parametrize("cell", ["9x", "-9", "9999999"])
+def test_a_cell_that_cannot_be_right_is_unknown_and_its_row_kept(tmp_path: Path, cell: str) -> None:
+    bad = f"    0     {cell}     45     50      8      3   7500   2055"
+    readings, report = read(tmp_path, *PLAIN, bad, anchor_ms=NINE, interval_ms=1_000)
+    assert "power_w" not in readings[-1].values
+    assert "temperature_c" in readings[-1].values
+    assert (report.refused, report.refused_values) == (0, 1)
+    assert "d.log:5: pwr: " in report.problems[0]

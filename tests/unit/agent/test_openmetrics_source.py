@@ -282,3 +282,44 @@ def test_a_large_file_by_metric_takes_constant_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert count == 30_001
     assert peak < 16e6 < 3 * path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("series", "word"),
+    [
+        (f"DCGM_FI_DEV_GPU_UTIL{GPU}", "-1"),
+        (f"DCGM_FI_PROF_SM_ACTIVE{GPU}", "1.7"),
+        (f"DCGM_FI_DEV_POWER_USAGE{GPU}", "4294967"),
+        (f"vllm:num_requests_running{ENGINE}", "-4"),
+        (f"vllm:kv_cache_usage_perc{ENGINE}", "3.5"),
+        (f"vllm:generation_tokens_total{ENGINE}", "-1"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_value_that_cannot_be_true_is_unknown_with_its_line(
+    tmp_path: Path, series: str, word: str, place: int
+) -> None:
+    words = ["0"] * 4
+    words[place] = word
+    text = "".join(f"{series} {figure} {T0 + i}\n" for i, figure in enumerate(words))
+    things, report = read(tmp_path, text)
+    found = [reading for reading in things if isinstance(reading, GpuReading | EngineReading)]
+    assert [set(reading.values.values()) for reading in found] == [{0.0}] * 3
+    assert (report.kept, report.refused, report.refused_values) == (4, 0, 1)
+    assert f"scrape.prom:{place + 1}: {series.partition('{')[0]}: {word} cannot be true" in report.problems[0]
+
+
+@pytest.mark.parametrize("word", ["2147483632", "2147483633", "2147483635"])
+def test_a_blank_of_dcgm_is_unknown_and_no_problem(tmp_path: Path, word: str) -> None:
+    for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_PROF_PCIE_RX_BYTES"):
+        text = f"{name}{GPU} 1 {T0}\n{name}{GPU} {word} {T0 + 1}\n"
+        things, report = read(tmp_path, text)
+        assert len(of(things, GpuReading)) == 1
+        assert (report.problems, report.refused_values) == ([], 0)
+        assert word in report.notes[-1]
+
+
+def test_an_energy_counter_may_stand_where_gauges_are_blank(tmp_path: Path) -> None:
+    name = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+    things, _report = read(tmp_path, f"{name}{GPU} 1 {T0}\n{name}{GPU} 2147483632 {T0 + 1}\n")
+    assert of(things, GpuReading)[1].values == {"energy_j": pytest.approx(2147483.632)}  # type: ignore[attr-defined]

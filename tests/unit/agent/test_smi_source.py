@@ -81,8 +81,6 @@ def test_an_unknown_cell_is_absent_and_never_zero(tmp_path: Path, cell: str) -> 
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (row(2, power="lots W"), "power.draw: 'lots W' is not a figure"),
-        (row(2, power="5 horses"), "power.draw: unit 'horses' is not known"),
         (row(2).replace("2026/07/14", "14.7.2026"), "cannot be read"),
         (row(2).replace("2026/07/14", "2026/13/14"), "cannot be read"),
         (row(2) + ", 1, 2", "10 cells where the header has 8"),
@@ -207,3 +205,42 @@ def test_command_lines_and_paths_of_processes_are_not_kept(tmp_path: Path) -> No
     )
     assert "alice" not in repr(things)
     assert "train" in repr(things)
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "sentence"),
+    [
+        (
+            {"power": "4294967.29 W"},
+            "power_w",
+            "4294967.29 W cannot be true: a board draws between 0 and 5,000 W",
+        ),
+        ({"power": "-50 W"}, "power_w", "-50 W cannot be true"),
+        ({"memory": "-3 MiB"}, "memory_used_bytes", "-3 MiB cannot be true"),
+        ({"busy": "150 %"}, "busy_ratio", "150 % cannot be true"),
+        ({"power": "lots W"}, "power_w", "power.draw: 'lots W' is not a figure"),
+        ({"power": "5 horses"}, "power_w", "power.draw: unit 'horses' is not known"),
+    ],
+)
+def test_a_cell_that_cannot_be_right_is_unknown_and_the_rest_of_its_row_is_kept(
+    tmp_path: Path, cells: dict[str, str], name: str, sentence: str
+) -> None:
+    things, report = read(tmp_path, HEADER, row(1), row(2, **cells), row(3))
+    assert [len(r.values) for r in readings(things)] == [4, 3, 4]
+    assert name not in readings(things)[1].values
+    assert (report.kept, report.refused, report.refused_values) == (3, 0, 1)
+    assert sentence in report.problems[0]
+    assert "q.csv:3:" in report.problems[0]
+
+
+def test_a_share_that_was_rounded_up_is_the_whole(tmp_path: Path) -> None:
+    things, report = read(tmp_path, HEADER, row(1, busy="100.4 %"))
+    assert readings(things)[0].values["busy_ratio"] == 1.0
+    assert report.problems == []
+
+
+def test_a_fault_that_repeats_is_told_once_with_its_count(tmp_path: Path) -> None:
+    _things, report = read(tmp_path, HEADER, *(row(i / 10, power="-1 W") for i in range(200)))
+    assert len(report.problems) == 2
+    assert report.problems[1].endswith("power.draw: … and 199 more like it")
+    assert report.refused_values == 200

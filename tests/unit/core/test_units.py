@@ -1,6 +1,7 @@
 import pytest
 
 from core.metrics import BY_NAME, ENGINE_METRICS, GPU_METRICS, Fold, Kind, Metric
+from core.plausible import RANGES, bounds, plausible
 from core.units import Unit, per_base
 
 
@@ -43,3 +44,12 @@ def test_what_a_metric_folds_is_a_reading_some_metric_declares() -> None:
 def test_no_two_metrics_claim_the_same_dcgm_field() -> None:
     fields = [metric.dcgm for metric in GPU_METRICS if metric.dcgm]
     assert len(fields) == len(set(fields))
+
+
+@pytest.mark.parametrize("metric", GPU_METRICS + ENGINE_METRICS, ids=lambda metric: metric.name)
+def test_every_metric_has_a_plausible_range_with_a_reason(metric: Metric) -> None:
+    least, most = bounds(metric.reading)
+    assert plausible(metric.reading, least) == least
+    assert plausible(metric.reading, least - 1) is None
+    assert plausible(metric.reading, most * 1.1) is None
+    assert RANGES[metric.reading].reason
