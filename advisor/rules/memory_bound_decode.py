@@ -30,6 +30,7 @@ from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
 from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.model import Limits, Rule, Source, Verdict
+from advisor.recent import recent_hours, silence
 from advisor.serving import Serving, hour_shares, servings
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving, Subject
@@ -95,6 +96,8 @@ def _engine(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimit
     if engine.busy_s < limits.min_bound_s:
         why = f"Busy for {duration(engine.busy_s / 3600)}; {duration(limits.min_bound_s / 3600)} are needed."
         yield NotEvaluated(RULE_ID, subject, ("busy time",), why)
+    elif (silent := silence(engine, evidence.window)) is not None:
+        yield NotEvaluated(RULE_ID, subject, *silent)
     elif engine_coverage(engine) < limits.min_coverage_ratio:
         yield NotEvaluated(
             RULE_ID, subject, ("samples",), f"Samples cover {engine_coverage(engine):.0%} of the time."
@@ -123,6 +126,11 @@ def _by_engine_counters(
     bound_s = sum(hour.busy_s for hour, _, _ in bound)
     if bound_s < max(limits.min_bound_s, limits.min_bound_ratio * serving.engine.busy_s):
         return
+    lately = recent_hours(serving.engine)
+    since_ms = min(hour.hour_ms for hour in lately)
+    still_s = sum(hour.busy_s for hour, _, _ in bound if hour.hour_ms >= since_ms)
+    if still_s < limits.min_bound_ratio * sum(hour.busy_s for hour in lately):
+        return  # it was so, and is no more
     mean_mbu = sum(h.busy_s * mbu for h, mbu, _ in bound) / bound_s
     mean_mfu = sum(h.busy_s * mfu for h, _, mfu in bound) / bound_s
     facts = {

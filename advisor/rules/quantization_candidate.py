@@ -33,6 +33,7 @@ from advisor.estimators.quantization import INT4, INT4_BATCH, Scheme
 from advisor.estimators.replicas import dropped
 from advisor.facts import as_facts, rounded, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
+from advisor.recent import recent_hours, silence
 from advisor.replica_group import (
     Fall,
     Outcome,
@@ -44,6 +45,7 @@ from advisor.replica_group import (
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Subject
+from core.histogram import Histogram
 from core.units import GIB
 
 RULE_ID: Final = "quantization-candidate"
@@ -92,11 +94,15 @@ def evaluate(evidence: Evidence, limits: QuantizationCandidateLimits) -> Iterato
         return
     worthy: list[tuple[Serving, Gain]] = []
     for serving in servings(evidence):
-        refusal = _refusal(serving, limits)
+        refusal = _refusal(evidence, serving, limits)
         if refusal is not None:
             yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
             continue
         gain = _gain(serving)
+        if gain is not None and not _is_still_so(serving):
+            why = "Its batch of late is on the other side of half of the reachable rate than over the window."
+            yield NotEvaluated(RULE_ID, engine_subject(serving), ("steady recent work",), why)
+            continue
         if gain is not None and _is_worth(serving, gain, limits):
             worthy.append((serving, gain))
     groups: dict[object, list[tuple[Serving, Gain]]] = {}
@@ -110,7 +116,20 @@ def evaluate(evidence: Evidence, limits: QuantizationCandidateLimits) -> Iterato
             yield _finding(evidence, fall, serving, gain)
 
 
-def _refusal(serving: Serving, limits: QuantizationCandidateLimits) -> tuple[tuple[str, ...], str] | None:
+def _is_still_so(serving: Serving) -> bool:
+    """The mean batch of its recent work is memory-bound, or saturated, as that of the window is."""
+    model, lately = serving.model, Histogram.merged(hour.running for hour in recent_hours(serving.engine))
+    mean = lately.mean()
+    assert model is not None
+    assert serving.running is not None
+    if mean is None:
+        return True
+    return (model.saturation(max(1.0, mean)) < 0.5) == (model.saturation(max(1.0, serving.running)) < 0.5)
+
+
+def _refusal(
+    evidence: Evidence, serving: Serving, limits: QuantizationCandidateLimits
+) -> tuple[tuple[str, ...], str] | None:
     """What is missing and why that matters; None when the engine can be judged."""
     engine = serving.engine
     if serving.precision is not None and not serving.precision.is_16_bit:
@@ -125,6 +144,9 @@ def _refusal(serving: Serving, limits: QuantizationCandidateLimits) -> tuple[tup
         return (
             "busy time",
         ), f"Busy for {duration(engine.busy_s / 3600)}; {duration(limits.min_busy_s / 3600)} are needed."
+    silent = silence(engine, evidence.window)
+    if silent is not None:
+        return silent
     if serving.precision is None:
         return (
             "weight precision",

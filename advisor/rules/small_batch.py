@@ -18,7 +18,7 @@ What to do
     Throughput becomes money only when whole replicas fall away.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -28,6 +28,7 @@ from advisor.batch import Cause, Diagnosis, Pressure, diagnose, pressure
 from advisor.confidence import duration
 from advisor.engine_time import engine_coverage, engine_subject
 from advisor.model import Limits, Rule, Source, Verdict
+from advisor.recent import recent_hours, silence
 from advisor.replica_group import replica_key
 from advisor.serving import Serving, servings
 from core.evidence import Evidence
@@ -69,16 +70,20 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
     for serving in servings(evidence):
         if serving.engine.busy_s > 0:
             replicas.setdefault(replica_key(serving), []).append(serving)
-        refusal = _refusal(serving, limits)
+        refusal = _refusal(evidence, serving, limits)
         if refusal is not None:
             yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
             continue
-        small = _small_hours(serving, limits)
-        seen = pressure(small, serving.batch_ceiling)
-        if (
-            seen is not None
-            and sum(h.busy_s for h in small) >= limits.min_small_ratio * serving.engine.busy_s
-        ):
+        seen = _small(serving, serving.engine.hours, limits)
+        lately = _small(serving, recent_hours(serving.engine), limits)
+        if seen is None or lately is None:
+            continue
+        before, now = diagnose(seen), diagnose(lately)
+        if before.cause is not None and now.cause is not before.cause:
+            yield NotEvaluated(
+                RULE_ID, engine_subject(serving), ("steady recent work",), _changed(before, now)
+            )
+        else:
             cases.append(_case(evidence, serving, seen, limits))
     cases.sort(key=lambda case: case.serving.engine.identity.engine)
     groups: dict[object, list[advice.Case]] = {}
@@ -106,13 +111,18 @@ def _case(evidence: Evidence, serving: Serving, seen: Pressure, limits: SmallBat
     return case
 
 
-def _refusal(serving: Serving, limits: SmallBatchLimits) -> tuple[tuple[str, ...], str] | None:
+def _refusal(
+    evidence: Evidence, serving: Serving, limits: SmallBatchLimits
+) -> tuple[tuple[str, ...], str] | None:
     """What is missing and why that matters; None when the engine can be judged."""
     engine = serving.engine
     if engine.busy_s < limits.min_busy_s:
         return (
             "busy time",
         ), f"Busy for {duration(engine.busy_s / 3600)}; {duration(limits.min_busy_s / 3600)} are needed."
+    silent = silence(engine, evidence.window)
+    if silent is not None:
+        return silent
     share = engine_coverage(engine)
     if share < limits.min_coverage_ratio:
         return ("samples",), f"Samples cover {share:.0%} of the time."
@@ -126,17 +136,26 @@ def _refusal(serving: Serving, limits: SmallBatchLimits) -> tuple[tuple[str, ...
     return None
 
 
-def _small_hours(serving: Serving, limits: SmallBatchLimits) -> list[EngineHour]:
-    """Hours whose median batch is small."""
+def _small(serving: Serving, hours: Sequence[EngineHour], limits: SmallBatchLimits) -> Pressure | None:
+    """What pushes on the batch in those of ``hours`` where its median is small; None when they are too few."""
     model = serving.model
     assert model is not None
-    return [
+    small = [
         hour
-        for hour in serving.engine.hours
+        for hour in hours
         if hour.busy_s > 0
         and (median := hour.running.quantile(0.5)) is not None
         and model.saturation(median) < limits.max_saturation_ratio
     ]
+    if sum(hour.busy_s for hour in small) < limits.min_small_ratio * sum(hour.busy_s for hour in hours):
+        return None
+    return pressure(small, serving.batch_ceiling)
+
+
+def _changed(before: Diagnosis, now: Diagnosis) -> str:
+    lately = "cannot be told" if now.cause is None else f"is {now.cause.value}"
+    assert before.cause is not None
+    return f"Over the window what keeps the batch small is {before.cause.value}, in its last busy hours it {lately}."
 
 
 def _judged(cases: list[advice.Case], beside: list[Serving], limits: SmallBatchLimits) -> Iterator[Verdict]:

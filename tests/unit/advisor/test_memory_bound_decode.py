@@ -98,7 +98,7 @@ def test_under_ten_minutes_are_refused() -> None:
 
 
 def test_half_an_hour_is_graded_down() -> None:
-    finding = only(run(engine(engine_hours(1, kv_used=0.01, seconds=1800.0))))
+    finding = only(run(engine(engine_hours(1, kv_used=0.01, seconds=1800.0)), gpu(gpu_hours(1))))
     assert finding.grade is Grade.C
     assert "14 days are the floor" in finding.confidence
 
@@ -191,3 +191,19 @@ def test_unpublished_precision_is_told_from_memory() -> None:
     advice = run(engine(engine_hours(FORTNIGHT_H, kv_used=0.01, step_s=0.0040), settings=quiet), card)
     finding = only(advice)
     assert finding.evidence["weight_precision"].startswith("8-bit (memory: 1.07")
+
+
+def test_an_engine_that_is_seen_no_more_is_refused() -> None:
+    advice = run(engine(engine_hours(FORTNIGHT_H - 96, kv_used=0.01)))
+    assert not found(advice, RULE)
+    assert refused(advice, RULE)[0].missing == ("recent samples",)
+
+
+def test_an_engine_that_was_memory_bound_and_is_no_more_is_left_alone() -> None:
+    hours = [
+        engine_hour(i, kv_used=0.01)
+        if i < FORTNIGHT_H - 48
+        else engine_hour(i, running=300.0, kv_used=0.4, step_s=0.06)
+        for i in range(FORTNIGHT_H)
+    ]
+    assert not found(run(engine(hours)), RULE)

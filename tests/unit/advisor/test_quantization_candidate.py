@@ -13,6 +13,7 @@ from advice_builders import (
     evidence,
     found,
     gpu,
+    gpu_hours,
     refused,
 )
 
@@ -31,7 +32,8 @@ def served(gpu_key: str = "H100-SXM5-80GB", **more: Any) -> Advice:
         if name in {"running", "kv_used", "waiting", "step_s", "seconds"}
     }
     count = more.pop("count", FORTNIGHT_H)
-    return advise(evidence([gpu(gpu_key=gpu_key)], [engine(engine_hours(count, **values), **more)]))
+    card = gpu(gpu_hours(count), gpu_key=gpu_key)
+    return advise(evidence([card], [engine(engine_hours(count, **values), **more)]))
 
 
 def only(advice: Advice) -> Finding:
@@ -192,3 +194,21 @@ def test_thin_coverage_is_refused() -> None:
 def test_no_speed_up_beats_the_bytes_it_saves(gpu_key: str, most: float, running: float) -> None:
     each = served(gpu_key, running=running, kv_used=running * 500 / 400_000, step_s=0.06)
     assert only(each).evidence["speedup_p90"] <= most
+
+
+def test_an_engine_that_is_seen_no_more_is_refused() -> None:
+    advice = advise(evidence([gpu()], [engine(engine_hours(FORTNIGHT_H - 96, kv_used=0.01))]))
+    assert not found(advice, RULE)
+    assert refused(advice, RULE)[0].missing == ("recent samples",)
+
+
+def test_a_batch_that_has_grown_past_memory_bound_is_refused() -> None:
+    hours = [
+        engine_hour(i, kv_used=0.01)
+        if i < FORTNIGHT_H - 48
+        else engine_hour(i, running=300.0, kv_used=0.4, step_s=0.02)
+        for i in range(FORTNIGHT_H)
+    ]
+    advice = advise(evidence([gpu()], [engine(hours)]))
+    assert not found(advice, RULE)
+    assert refused(advice, RULE)[0].missing == ("steady recent work",)

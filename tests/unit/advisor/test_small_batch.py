@@ -8,6 +8,7 @@ from advice_builders import (
     FORTNIGHT_H,
     PRICE,
     SETTINGS,
+    START_MS,
     engine,
     engine_hour,
     engine_hours,
@@ -24,6 +25,7 @@ from advisor.engine import advise
 from advisor.rules.small_batch import SmallBatchLimits
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Advice, Finding, Grade
+from core.units import HOUR_MS
 
 RULE = "small-batch"
 LIMITED = {**SETTINGS, "max_num_seqs": "8"}
@@ -37,7 +39,12 @@ def queued(count: int = FORTNIGHT_H, **more: Any) -> EngineEvidence:
 
 
 def run(*engines: EngineEvidence, limits: SmallBatchLimits | None = None) -> Advice:
-    gpus = [gpu(uuid=each.gpu_uuids[0], host=each.identity.host or "") for each in engines]
+    """The engines on a GPU each, which is seen as long as its engine is."""
+    gpus = []
+    for each in engines:
+        last = (each.hours[-1].hour_ms - START_MS) // HOUR_MS
+        cards = (*gpu_hours(last), gpu_hour(last, seconds=each.hours[-1].covered_s))
+        gpus.append(gpu(cards, uuid=each.gpu_uuids[0], host=each.identity.host or ""))
     return advise(evidence(gpus, engines), limits=None if limits is None else {RULE: limits})
 
 
@@ -368,3 +375,64 @@ def test_the_chart_of_a_long_window_shows_the_batch_against_b_half() -> None:
     assert finding.chart["unit"] == "requests"
     assert len(finding.chart["series"]) == FORTNIGHT_H
     assert finding.chart["threshold"] == pytest.approx(finding.evidence["half_batch"], rel=1e-6)
+
+
+def silent_for(hours: int) -> Advice:
+    """Two replicas whose samples end ``hours`` before those of the GPUs."""
+    pair = [replica(i, count=FORTNIGHT_H - hours) for i in (1, 2)]
+    return advise(evidence([gpu(uuid=f"GPU-{i}", host=f"node-{i}") for i in (1, 2)], pair))
+
+
+def test_an_engine_that_is_seen_no_more_is_refused() -> None:
+    advice = silent_for(96)
+    assert not found(advice, RULE)
+    assert {refusal.missing for refusal in refused(advice, RULE)} == {("recent samples",)}
+    assert "4 days" in refused(advice, RULE)[0].why
+
+
+def test_two_hours_of_silence_are_no_end() -> None:
+    assert len(found(silent_for(2), RULE)) == 2
+
+
+def test_a_limit_that_was_raised_four_days_ago_is_not_raised_again() -> None:
+    hours = [
+        engine_hour(i, waiting=50.0, kv_used=0.01)
+        if i < FORTNIGHT_H - 96
+        else engine_hour(i, running=300.0, waiting=50.0, kv_used=0.4, step_s=0.02)
+        for i in range(FORTNIGHT_H)
+    ]
+    assert not found(run(engine(hours)), RULE)
+
+
+def test_a_cause_that_has_changed_of_late_is_refused() -> None:
+    hours = [
+        engine_hour(i, waiting=50.0 if i < FORTNIGHT_H - 96 else 0.0, kv_used=0.01)
+        for i in range(FORTNIGHT_H)
+    ]
+    advice = run(engine(hours, settings=LIMITED))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert refusal.missing == ("steady recent work",)
+    assert "configuration" in refusal.why
+    assert "demand" in refusal.why
+
+
+def test_the_hours_claimed_are_those_in_which_the_engine_was_seen() -> None:
+    """GPUs watched for two weeks, engines for the second one: half of the month is known."""
+    half = FORTNIGHT_H // 2
+    late = [
+        replace(each, hours=tuple(h for h in each.hours if h.hour_ms >= START_MS + half * HOUR_MS))
+        for each in (replica(1), replica(2))
+    ]
+    advice = advise(evidence([gpu(uuid=f"GPU-{i}", host=f"node-{i}") for i in (1, 2)], late))
+    (saved,) = [f.saving for f in found(advice, RULE) if f.saving.cash_usd_month is not None]
+    assert saved.cash_usd_month is not None
+    assert round(saved.cash_usd_month.p50, 2) == 912.50
+
+
+def test_a_short_load_across_two_hours_is_judged_on_its_work_and_not_on_its_last_minute() -> None:
+    hours = [
+        engine_hour(0, waiting=50.0, kv_used=0.01, seconds=900.0),
+        engine_hour(1, running=2.0, kv_used=0.01, seconds=60.0),
+    ]
+    assert only(run(engine(hours, settings=LIMITED))).cause == "configuration"

@@ -1,0 +1,38 @@
+"""Is it still so? Advice on an engine holds only when the engine is still seen and its recent work shows the same."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Final
+
+from advisor.confidence import duration
+from core.evidence import EngineEvidence, Window
+from core.hours import EngineHour
+from core.units import HOUR_MS
+
+MAX_SILENCE_H: Final = 3.0
+"""Without samples for longer, nobody knows what the engine is doing now."""
+RECENT_BUSY_HOURS: Final = 24
+"""A day of work, so that day and night are both in it; of shorter data the last quarter."""
+MIN_RECENT_S: Final = 300.0
+"""Less busy time than this shows how a load ends, not what it is."""
+
+
+def silence(engine: EngineEvidence, window: Window) -> tuple[tuple[str, ...], str] | None:
+    """What is missing and why that matters when the engine was not seen up to now; None when it was."""
+    seen = [hour.hour_ms for hour in engine.hours if hour.covered_s > 0]
+    if not seen:
+        return None
+    silence_h = (window.to_ms - max(seen) - HOUR_MS) / HOUR_MS
+    if silence_h <= MAX_SILENCE_H:
+        return None
+    why = f"It was last seen {duration(silence_h)} before the end of the data: what it does now is not known."
+    return ("recent samples",), why
+
+
+def recent_hours(engine: EngineEvidence) -> Sequence[EngineHour]:
+    """Its last 24 hours with work; of shorter data the last quarter, but no less than five minutes of work."""
+    busy = [hour for hour in engine.hours if hour.busy_s > 0]
+    count = min(RECENT_BUSY_HOURS, ceil(len(busy) / 4))
+    while count < len(busy) and sum(hour.busy_s for hour in busy[-count:]) < MIN_RECENT_S:
+        count += 1
+    return busy[-count:] if count else ()
