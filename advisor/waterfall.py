@@ -59,7 +59,7 @@ class Claim:
 
 
 def base_of(gpu: GpuEvidence, seen: Digest, window_h: float) -> Base:
-    """The GPU's month: what samples vouch for in the window, scaled to 730 h. A gap is neither spend nor saving."""
+    """The GPU's month: what samples vouch for in the window, scaled to 730 h. In a gap nothing can be saved."""
     covered_share = min(1.0, seen.covered_h / window_h) if window_h > 0 else 0.0
     capacity = covered_share * HOURS_PER_MONTH
     cash = None if gpu.price is None else float(gpu.price.usd_per_gpu_hour) * capacity
@@ -79,8 +79,21 @@ def totals(evidence: Evidence, findings: Sequence[Finding]) -> Totals:
         gpu.gpu_uuid: base_of(gpu, digest(evidence, gpu), evidence.window.hours) for gpu in evidence.gpus
     }
     figures = {name: _ledger(name, read, bases, findings) for name, read in LEDGERS}
-    priced = [base.cash for base in bases.values() if base.cash is not None]
-    return Totals(figures["cash"], figures["capacity"], figures["energy"], sum(priced) if priced else None)
+    return Totals(figures["cash"], figures["capacity"], figures["energy"], _spend_usd_month(evidence))
+
+
+def _spend_usd_month(evidence: Evidence) -> float | None:
+    """Spend at the window's pace, by the clock: a gap is not free (cost-model 1). None when no GPU has a price."""
+    window_h = evidence.window.hours
+    hours = [(gpu.price, digest(evidence, gpu)) for gpu in evidence.gpus]
+    spent = [
+        float(price.usd_per_gpu_hour)
+        * min(1.0, max(seen.observed_h, seen.covered_h) / window_h)
+        * HOURS_PER_MONTH
+        for price, seen in hours
+        if price is not None and window_h > 0
+    ]
+    return sum(spent) if spent else None
 
 
 def _ledger(

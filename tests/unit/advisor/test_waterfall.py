@@ -96,6 +96,14 @@ def test_a_ledger_without_claims_is_none_and_not_zero() -> None:
     assert found.spend_usd_month == pytest.approx(SPEND)
 
 
+def test_a_gap_is_spent_but_nothing_is_saved_in_it() -> None:
+    holes = tuple(replace(each, hours=each.hours[::2]) for each in FLEET.gpus)
+    found = totals(replace(FLEET, gpus=holes), [claim("empty-gpu", "stop", flat(1825))])
+    assert found.spend_usd_month == pytest.approx(SPEND)
+    assert found.cash_usd_month is not None
+    assert found.cash_usd_month.p50 == pytest.approx(1825 / 2)
+
+
 def test_unpriced_gpus_are_no_spend_and_carry_no_cash() -> None:
     bare = replace(FLEET, gpus=tuple(replace(each, price=None) for each in FLEET.gpus))
     found = totals(bare, [claim("empty-gpu", "stop", flat(100), capacity=flat(50))])
