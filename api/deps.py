@@ -12,7 +12,7 @@ from core.clock import now_ms as clock_ms
 from core.settings import Settings
 from store.engine import session_scope
 
-SINCE: str = "Start of the window: a time (2026-10-05T14:00:00Z), a day, or an age before its end (7d, 24h)."
+SINCE: str = "Start of the window: a time (2026-10-05T14:00:00Z), a day, or an age before its end (7d, 24h); before now when until is an age too."
 UNTIL: str = "End of the window: a time, a day, or an age before now. Default: the newest data."
 
 

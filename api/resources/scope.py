@@ -24,12 +24,16 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One question: where to read, under which settings, as of when, over which window."""
+    """One question: where to read, under which settings, as of when, over which window.
+
+    ``asked`` is the window as it was asked for, before it moved out to clock hours; None: nobody asked.
+    """
 
     session: Session
     settings: Settings
     now_ms: int
     window: Window
+    asked: Window | None = None
 
 
 def parse_time(text: str, *, back_from_ms: int, flag: str) -> int:
@@ -73,8 +77,9 @@ def default_window(
     """The window asked for, clipped to the data; without ``since`` the last 30 days *of data*.
 
     An import of last month's captures answers without flags because the window ends at the newest data, not
-    now. ``until`` as an age counts back from now, ``since`` as an age back from the window's end. The borders
-    move out to whole clock hours, because figures come from hours; then the window shrinks to the data.
+    now. Where both are ages, both count back from now; else ``since`` as an age counts back from the window's
+    end. The borders move out to whole clock hours, because figures come from hours; then the window shrinks to
+    the data.
 
     Returns:
         None when there is no data at all and nothing was asked for.
@@ -85,16 +90,25 @@ def default_window(
     data = bounds(session)
     if data is None and since is None and until is None:
         return None
+    return in_hours(_asked(data, now_ms, since, until), data)
+
+
+def _asked(data: Window | None, now_ms: int, since: str | None, until: str | None) -> Window:
+    """The window to the millisecond, before it moves out to clock hours."""
     end = data.to_ms if data is not None else now_ms
     asked_to = end if until is None else parse_time(until, back_from_ms=now_ms, flag="until")
     asked_from = (
         asked_to - DEFAULT_SPAN_MS
         if since is None
-        else parse_time(since, back_from_ms=asked_to, flag="since")
+        else parse_time(since, back_from_ms=now_ms if _is_age(until) else asked_to, flag="since")
     )
     if asked_from >= asked_to:
         raise UsageError(f"since ({since or '30 days'}) is not before until ({until or 'the newest data'})")
-    return in_hours(Window(asked_from, asked_to), data)
+    return Window(asked_from, asked_to)
+
+
+def _is_age(text: str | None) -> bool:
+    return text is not None and _RELATIVE.fullmatch(text.strip()) is not None
 
 
 def in_hours(asked: Window, data: Window | None) -> Window:
@@ -113,4 +127,6 @@ def scope_of(
     window = default_window(session, now_ms, since, until)
     if window is None:
         window = Window(now_ms - DEFAULT_SPAN_MS, now_ms)
-    return Scope(session, settings, now_ms, window)
+    is_asked = since is not None or until is not None
+    asked = _asked(bounds(session), now_ms, since, until) if is_asked else None
+    return Scope(session, settings, now_ms, window, asked)

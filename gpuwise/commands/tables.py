@@ -1,12 +1,15 @@
 """``gpuwise gpus · hosts · usage · costs · energy · engines``: what the REST API gives, as tables or JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import click
 
 from api import formats
 from api.resources.by import By
+from core.clock import from_ms, to_ms
+from core.evidence import Window
 from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, open_session, window_options
 
@@ -102,7 +105,7 @@ def show(
     by: str | None = None,
 ) -> int:
     """Print one table from the database, or from a server's ``path``."""
-    found = _read(source, path, rows, {"since": since, "until": until, "by": by})
+    found, window, asked = _read(source, path, rows, {"since": since, "until": until, "by": by})
     if source.as_json:
         print_json(found)
         return 0
@@ -111,22 +114,47 @@ def show(
     print_rows(found, columns, empty=NO_DATA)
     for basis in sorted({one for row in found for one in (row.get("price_basis") or "").split("; ") if one}):
         click.echo(f"Price: {basis}")
+    if window is not None:
+        click.echo(window_line(window, asked), err=True)
     return 0
 
 
-def _read(source: Source, path: str, rows: Rows, query: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def window_line(window: Window, asked: Window | None) -> str:
+    """Which window a table is of, and that it is wider than asked where it is."""
+    why = "figures are per clock hour"
+    if asked is not None and (window.from_ms < asked.from_ms or window.to_ms > asked.to_ms):
+        why = f"widened from {_span(asked)}: {why}"
+    return f"Window: {_span(window)} UTC ({why})"
+
+
+def _span(window: Window) -> str:
+    start, end = from_ms(window.from_ms), from_ms(window.to_ms)
+    end_form = "%H:%M" if start.date() == end.date() else "%Y-%m-%d %H:%M"
+    return f"{start:%Y-%m-%d %H:%M} to {end.strftime(end_form)}"
+
+
+def _read(
+    source: Source, path: str, rows: Rows, query: Mapping[str, str | None]
+) -> tuple[list[dict[str, Any]], Window | None, Window | None]:
+    """Rows, their window, and the window that was asked for where that is known."""
     if source.server is not None:
         from gpuwise.commands.remote import fetch
 
-        items: list[dict[str, Any]] = fetch(source.server, path, query)["items"]
-        return items
+        answer = fetch(source.server, path, query)
+        return answer["items"], _window_of(answer.get("window")), None
     from api.resources.as_json import to_json
     from api.resources.scope import scope_of
     from core.clock import now_ms
 
     with open_session(source.settings) as session:
         scope = scope_of(session, source.settings, now_ms(), query["since"], query["until"])
-        return [to_json(row) for row in rows(scope)]
+        return [to_json(row) for row in rows(scope)], scope.window, scope.asked
+
+
+def _window_of(said: Mapping[str, str] | None) -> Window | None:
+    if said is None:
+        return None
+    return Window(*(to_ms(datetime.fromisoformat(said[name])) for name in ("from", "to")))
 
 
 def _by(default: By) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

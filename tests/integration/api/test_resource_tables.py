@@ -295,6 +295,13 @@ def test_the_window_is_clipped_to_the_data_and_ages_count_back_from_its_end(fill
         assert (usage.rows(empty), costs.rows(empty), engines.rows(empty)) == ([], [], [])
 
 
+def test_two_ages_both_count_back_from_now(filled_database: str) -> None:
+    with session_scope(make_engine(filled_database)) as session:
+        now = T0 + 50 * HOUR
+        long_gone = default_window(session, now, since="2d", until="1d")
+        assert long_gone == Window(T0 + 2 * HOUR, T0 + 26 * HOUR)
+
+
 def test_an_empty_store_has_no_window_and_empty_tables(ready_database: str) -> None:
     with session_scope(make_engine(ready_database)) as session:
         assert default_window(session, NOW) is None
