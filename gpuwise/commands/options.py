@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -55,12 +56,15 @@ def database_options(command: F) -> F:
 def window_options(command: F) -> F:
     """Add ``--since`` and ``--until``."""
     command = click.option(
-        "--until", metavar="T", help="End of the window: a time, a day, or an age. Default: the newest data."
+        "--until",
+        metavar="T",
+        help="End of the window: a time, a day, or an age before now. Default: the newest data.",
     )(command)
     return click.option(
         "--since",
         metavar="T",
-        help="Start: a time, a day such as 2026-10-05, or an age such as 7d, 24h. Default: 30 days of data.",
+        help="Start: a time, a day such as 2026-10-05, or an age such as 7d, 24h: before the end of the window, or before now "
+        "when --until is an age too. Default: 30 days of data. Figures are per clock hour.",
     )(command)
 
 
@@ -68,12 +72,23 @@ def window_options(command: F) -> F:
 def open_session(settings: Settings) -> Iterator[Any]:
     """A session on the database, made or checked first; commits once, at the end.
 
+    A SQLite file that is not there is made, and said on stderr: a mistyped path must not look like no data.
+
     Raises:
         StoreError: the database cannot be used as it is; says what to run.
     """
     from store.engine import make_engine, session_scope
     from store.schema import ensure_ready
 
+    path = _absent_file(settings.database_url)
     ensure_ready(settings.database_url)
+    if path is not None:
+        click.echo(f"created a new, empty database at {path}", err=True)
     with session_scope(make_engine(settings.database_url)) as session:
         yield session
+
+
+def _absent_file(database_url: str) -> str | None:
+    """Path of a SQLite database that is not there yet; None: it is, or it is no file."""
+    _, is_sqlite, path = database_url.partition("sqlite:///")
+    return path if is_sqlite and path and path != ":memory:" and not Path(path).exists() else None

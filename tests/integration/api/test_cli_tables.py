@@ -119,9 +119,27 @@ def test_a_new_database_is_made_and_says_that_it_is_empty(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'deep' / 'new.db'}"
     code, out, err = run(capsys, "gpus", "--database-url", url)
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert err.splitlines()[0] == f"created a new, empty database at {tmp_path / 'deep' / 'new.db'}"
     assert out.startswith("No data in this window: run gpuwise up")
     assert rows(capsys, "gpus", "--database-url", url) == []
+
+
+def test_a_table_names_its_window_and_that_it_is_wider_than_asked(
+    capsys: pytest.CaptureFixture[str], filled_sqlite: str, server: str
+) -> None:
+    asked = ("--since", "2026-10-05T00:10:00Z", "--until", "2026-10-05T00:20:00Z")
+    words = ("energy", "--database-url", filled_sqlite)
+    _, out, err = run(capsys, *words, *asked)
+    assert err == (
+        "Window: 2026-10-05 00:00 to 01:00 UTC "
+        "(widened from 2026-10-05 00:10 to 00:20: figures are per clock hour)\n"
+    )
+    assert "Window" not in out
+    whole = "Window: 2026-10-05 00:00 to 02:00 UTC (figures are per clock hour)\n"
+    assert run(capsys, *words)[2] == whole
+    assert run(capsys, "energy", "--server", server)[2] == whole
+    assert isinstance(rows(capsys, *words, *asked), list)
 
 
 @pytest.mark.parametrize(
