@@ -21,8 +21,8 @@ SMI_UNITS: Final[Mapping[Unit, str]] = {
     Unit.BYTE_PER_SECOND: "mb/s",
 }
 """What nvidia-smi prints a quantity in when neither cell nor header says so (temperature never says)."""
-_UNITS: Final = {**TO_BASE, "mb": float(MIB)}
-"""dmon writes MB for its memory columns and means MiB."""
+_UNITS: Final = {**TO_BASE, "mb": float(MIB), "kw": 1e3}
+"""dmon writes MB for its memory columns and means MiB; kW is what people's own scripts write."""
 
 _STAMP: Final = re.compile(r"(\d{4})[/-](\d\d)[/-](\d\d)[ T](\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?$")
 
@@ -63,9 +63,17 @@ def figure_of(cell: str, factor: float) -> float | None:
     return figure * factor
 
 
-def value_of(cell: str, name: str, factor: float) -> float | None:
-    """Figure of a cell as the reading or fact ``name``. None: unknown. Raises ``CellError``, also when it cannot be true."""
-    figure = mask_of(cell) if name.endswith("_flags") else figure_of(cell, factor)
+def value_of(cell: str, name: str, unit: str) -> float | None:
+    """Figure of a cell as the reading or fact ``name``; its own unit wins over that of its column. None: unknown.
+
+    Raises ``CellError``, also when it cannot be true.
+    """
+    if name.endswith("_flags"):
+        figure = mask_of(cell)
+    elif " " in cell or is_unknown(cell):
+        figure = figure_of(cell, 1.0)
+    else:
+        figure = figure_of(cell, factor_of(unit))
     if figure is None:
         return None
     value = plausible(name, figure)
@@ -74,9 +82,9 @@ def value_of(cell: str, name: str, factor: float) -> float | None:
     return value
 
 
-def reader_of(name: str, factor: float) -> Callable[[str], float | None]:
+def reader_of(name: str, unit: str) -> Callable[[str], float | None]:
     """``value_of`` for one column; the same cells come again and again, so the last few thousand are remembered."""
-    return lru_cache(4096)(partial(value_of, name=name, factor=factor))
+    return lru_cache(4096)(partial(value_of, name=name, unit=unit))
 
 
 def mask_of(cell: str) -> float | None:

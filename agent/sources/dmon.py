@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.sources.cells import SMI_UNITS, CellError, Stamps, factor_of, figure_of, reader_of
+from agent.sources.cells import SMI_UNITS, CellError, Stamps, figure_of, reader_of
 from agent.sources.report import FileReport
 from agent.sources.series import Thing
 from agent.sources.text import TextFile
@@ -86,7 +86,7 @@ class _Columns:
             metric = COLUMNS.get(field)
             if metric is not None:
                 unit = table.units[place] if table.units else SMI_UNITS[metric.unit]
-                self.values.append((place, metric.name, reader_of(metric.name, factor_of(unit))))
+                self.values.append((place, metric.name, reader_of(metric.name, unit)))
 
 
 class DmonLog:

@@ -14,7 +14,6 @@ from agent.sources.cells import (
     SMI_UNITS,
     CellError,
     Stamps,
-    factor_of,
     figure_of,
     is_unknown,
     reader_of,
@@ -26,7 +25,6 @@ from agent.sources.text import TextFile
 from core.clock import iso
 from core.metrics import GPU_METRICS, Metric
 from core.readings import GpuIdentity, GpuReading, ProcessReading
-from core.units import Unit
 
 _FIELD: Final = re.compile(r"([A-Za-z_][\w.]*)(?: \[([^\]]*)\])?$")
 RELATIVE: Final = "time"
@@ -149,8 +147,8 @@ class _Columns:
                 self.bits.append((place, EVENT_BITS[reason]))
             return
         metric, rank = found
-        factor = 1.0 if metric.unit is Unit.FLAGS else factor_of(unit or SMI_UNITS[metric.unit])
-        self.values.append((place, metric.name, rank, field, reader_of(metric.name, factor)))
+        read = reader_of(metric.name, unit or SMI_UNITS.get(metric.unit, ""))
+        self.values.append((place, metric.name, rank, field, read))
 
     def read(self, cells: Sequence[str], line: int, report: FileReport) -> dict[str, float]:
         """Values of one row; unknown cells are left out and counted, and so are those that cannot be right."""
@@ -311,7 +309,7 @@ class SmiLog:
     def _figure(self, cell: str, name: str, field: str, unit: str, number: int) -> float | None:
         """The figure of one cell; one that cannot be right is counted and unknown."""
         try:
-            return value_of(cell, name, factor_of(unit))
+            return value_of(cell, name, unit)
         except CellError as error:
             self._report.refuse_value(number, field, str(error))
             return None

@@ -244,3 +244,16 @@ def test_a_fault_that_repeats_is_told_once_with_its_count(tmp_path: Path) -> Non
     assert len(report.problems) == 2
     assert report.problems[1].endswith("power.draw: … and 199 more like it")
     assert report.refused_values == 200
+
+
+def test_kilowatts_are_read(tmp_path: Path) -> None:
+    things, _report = read(tmp_path, HEADER, row(1, power="0.4 kW"))
+    assert readings(things)[0].values["power_w"] == pytest.approx(400)
+
+
+def test_a_column_in_an_unknown_unit_is_unknown_and_the_others_are_kept(tmp_path: Path) -> None:
+    header = HEADER.replace("[W]", "[horses]")
+    things, report = read(tmp_path, header, row(1, power="5"), row(2, power="6"), row(3, power="70 W"))
+    assert [r.values.get("power_w") for r in readings(things)] == [None, None, 70.0]
+    assert "q.csv:2: power.draw: unit 'horses' is not known" in report.problems[0]
+    assert "… and 1 more like it" in report.problems[1]
