@@ -5,13 +5,17 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
-from math import isfinite
-from typing import Any
+from math import isclose, isfinite
+from typing import Any, Final
 
 from core.clock import iso
 from core.evidence import Window
 from core.histogram import Histogram
 from core.money import text
+
+COUNTS: Final = frozenset({"tokens_generated", "tokens_prompt", "finished_requests"})
+COUNT_ENDS: Final = ("_bytes", "_tokens", "_count")
+NOISE_RATIO: Final = 1e-6
 
 
 def to_json(value: Any) -> Any:
@@ -39,12 +43,22 @@ def to_json(value: Any) -> Any:
         case Histogram():
             return {f"{level:g}": seconds for level, seconds in sorted(value.seconds.items())}
         case Mapping():
-            return {_key(key): to_json(item) for key, item in value.items()}
+            return {_key(key): to_json(_whole(_key(key), item)) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
             return [to_json(item) for item in value]
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+            return {
+                field.name: to_json(_whole(field.name, getattr(value, field.name))) for field in fields(value)
+            }
     raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def _whole(name: str, value: Any) -> Any:
+    """Counts and bytes without the noise of added floats: whole where they nearly are."""
+    if not isinstance(value, float) or not isfinite(value):
+        return value
+    is_count = name in COUNTS or name.endswith(COUNT_ENDS)
+    return round(value) if is_count and isclose(value, round(value), rel_tol=NOISE_RATIO) else value
 
 
 def _key(key: Any) -> str:

@@ -63,3 +63,15 @@ def test_enums_booleans_windows_and_histograms_have_a_form() -> None:
 def test_what_has_no_form_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="object"):
         to_json(object())
+
+
+def test_token_counts_and_bytes_lose_the_noise_of_added_floats() -> None:
+    noisy = {"tokens_generated": 90966.99999999991, "memory_used_bytes": 75161927680.0, "tokens_per_s": 30.0}
+    assert json.dumps(to_json(noisy)) == (
+        '{"tokens_generated": 90967, "memory_used_bytes": 75161927680, "tokens_per_s": 30.0}'
+    )
+    assert to_json({"tokens_generated": 10.5, "usd_per_million_tokens": Decimal(3), "x_bytes": None}) == {
+        "tokens_generated": 10.5,
+        "usd_per_million_tokens": "3.00",
+        "x_bytes": None,
+    }
