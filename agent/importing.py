@@ -15,6 +15,7 @@ from agent.sources.runs import Plan, RunOptions, plan
 from agent.sources.series import Thing
 from core.errors import GpuwiseError, UsageError
 from core.samples import SAMPLE_MS
+from core.units import DAY_MS
 
 __all__ = ["KINDS", "FileReport", "ImportReport", "run_import"]
 
@@ -63,6 +64,7 @@ def run_import(
     interval_ms: int | None = None,
     utc_offset_ms: int = 0,
     span_ms: int = SAMPLE_MS,
+    now_ms: int | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Read files into samples and store them; importing the same files again changes nothing.
@@ -78,6 +80,7 @@ def run_import(
         interval_ms: distance of rows of a log without times.
         utc_offset_ms: what local times in the files are ahead of UTC.
         span_ms: length of a sample's interval.
+        now_ms: rows more than a day later are refused; None: no row is too late.
         progress: called with bytes read and bytes in all.
 
     Returns:
@@ -90,10 +93,13 @@ def run_import(
     files = [_file(path) for path in paths]
     report = ImportReport(kind)
     batch = Batch(sink, span_ms=span_ms)
+    latest_ms = None if now_ms is None else now_ms + DAY_MS  # a wrong time zone is less than a day
     if kind == logs.EXPOSITION:
-        things = _exposition(files, report, OpenMetrics(host=host, at_ms=at_ms), progress)
+        things = _exposition(
+            files, report, OpenMetrics(host=host, at_ms=at_ms, latest_ms=latest_ms), progress
+        )
     else:
-        options = RunOptions(gpu_uuid, host, start_ms, interval_ms, utc_offset_ms)
+        options = RunOptions(gpu_uuid, host, start_ms, interval_ms, utc_offset_ms, latest_ms)
         things = _logs(files, report, options, progress)
     for thing in things:
         batch.take(thing)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Final
 
+from core.clock import iso
 from core.plausible import plausible, refusal
 from core.units import MIB, TO_BASE, Unit
 
@@ -95,6 +96,13 @@ def mask_of(cell: str) -> float | None:
         return float(int(cell, 0))
     except ValueError:
         raise CellError(f"{cell!r} is not a bit mask") from None
+
+
+def no_later(ts_ms: int, latest_ms: int | None) -> int:
+    """The instant. Raises ``CellError`` when it is later than ``latest_ms``."""
+    if latest_ms is not None and ts_ms > latest_ms:
+        raise CellError(f"{iso(ts_ms)} is in the future: check the clock or the time zone")
+    return ts_ms
 
 
 class Stamps:

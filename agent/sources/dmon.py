@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.sources.cells import SMI_UNITS, CellError, Stamps, figure_of, reader_of
+from agent.sources.cells import SMI_UNITS, CellError, Stamps, figure_of, no_later, reader_of
 from agent.sources.report import FileReport
 from agent.sources.series import Thing
 from agent.sources.text import TextFile
@@ -100,6 +100,7 @@ class DmonLog:
         anchor_ms: start of a log whose times are relative or absent, date of one with times of day only.
         interval_ms: distance of the rows of one GPU where the log has no times.
         utc_offset_ms: what local times of the log are ahead of UTC.
+        latest_ms: rows later than this are refused; None: none is.
     """
 
     def __init__(
@@ -112,7 +113,9 @@ class DmonLog:
         anchor_ms: int | None = None,
         interval_ms: int | None = None,
         utc_offset_ms: int = 0,
+        latest_ms: int | None = None,
     ) -> None:
+        self._latest_ms = latest_ms
         self._file, self._report = TextFile(path), report
         self._gpu_of, self._host = gpu_of, host
         self._anchor_ms, self._interval_ms, self._offset = anchor_ms, interval_ms, utc_offset_ms
@@ -174,7 +177,7 @@ class DmonLog:
         uuid = self._gpu_of(index)
         if uuid is None:
             raise CellError(f"it is not known which GPU index {index} is")
-        ts_ms = self._instant(columns, cells, index)
+        ts_ms = no_later(self._instant(columns, cells, index), self._latest_ms)
         last = self._last_ms.get(uuid)
         if last is not None and ts_ms <= last:
             what = "repeats the time" if ts_ms == last else "time goes back"

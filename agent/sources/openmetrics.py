@@ -22,11 +22,14 @@ class OpenMetrics:
     Args:
         host: name for the host of everything in the files; None: as the labels say.
         at_ms: instant of samples that carry no time stamp; None: such a file is refused.
+        latest_ms: samples later than this are refused; None: none is.
     """
 
-    def __init__(self, *, host: str | None = None, at_ms: int | None = None) -> None:
+    def __init__(
+        self, *, host: str | None = None, at_ms: int | None = None, latest_ms: int | None = None
+    ) -> None:
         self._registry = Registry(host)
-        self._at_ms = at_ms
+        self._at_ms, self._latest_ms = at_ms, latest_ms
         self._spill: Spill | None = None
 
     def read(
@@ -44,7 +47,7 @@ class OpenMetrics:
             GpuwiseError: unreadable file, full disk.
         """
         file = TextFile(path)
-        lines = SampleLines(self._registry, report, path, self._at_ms)
+        lines = SampleLines(self._registry, report, path, self._at_ms, self._latest_ms)
         layout = _Layout(self._registry)
         for block in file.blocks():
             start = 0

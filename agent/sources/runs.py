@@ -30,6 +30,7 @@ class RunOptions:
     start_ms: int | None = None
     interval_ms: int | None = None
     utc_offset_ms: int = 0
+    latest_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -77,6 +78,7 @@ class Run:
                 anchor_ms=self.anchor_ms,
                 interval_ms=options.interval_ms,
                 utc_offset_ms=options.utc_offset_ms,
+                latest_ms=options.latest_ms,
             )
         return SmiLog(
             self.path,
@@ -85,6 +87,7 @@ class Run:
             host=options.host,
             anchor_ms=self.anchor_ms,
             utc_offset_ms=options.utc_offset_ms,
+            latest_ms=options.latest_ms,
         )
 
 

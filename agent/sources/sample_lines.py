@@ -35,7 +35,15 @@ class SampleLines:
         streams: the file goes scrape after scrape: a value older than its entity's latest is refused.
     """
 
-    def __init__(self, registry: Registry, report: FileReport, path: Path, at_ms: int | None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        report: FileReport,
+        path: Path,
+        at_ms: int | None,
+        latest_ms: int | None = None,
+    ) -> None:
+        self._latest_ms = LATEST_MS if latest_ms is None else latest_ms
         self._registry, self._report, self._path, self._at_ms = registry, report, path, at_ms
         self._series: dict[str, Series] = {}
         self._names: dict[str, bool] = {}
@@ -53,6 +61,7 @@ class SampleLines:
         Raises:
             FormatError: this is no such text, or its samples carry no time.
         """
+        latest = self._latest_ms
         known, report, floor, streams = self._series, self._report, self._floor, self.streams
         found: list[Value] = []
         plain = 0
@@ -67,7 +76,7 @@ class SampleLines:
                 ts_ms = round(stamp * 1000) if stamp < MILLISECONDS_FROM else round(stamp)
                 entity = series.entity
                 if (
-                    series.last_ms < ts_ms < LATEST_MS
+                    series.last_ms < ts_ms <= latest
                     and series.last_value <= figure <= series.most
                     and (not streams or floor[entity] <= ts_ms)
                 ):
@@ -134,7 +143,7 @@ class SampleLines:
 
     def _instant(self, stamp: str | None, number: int) -> int:
         if stamp is not None:
-            ts_ms = ts_ms_of(stamp)
+            ts_ms = self._no_later(ts_ms_of(stamp))
             if self._unit is None:
                 self._unit = "milliseconds" if float(stamp) >= MILLISECONDS_FROM else "seconds"
             return ts_ms
@@ -142,7 +151,12 @@ class SampleLines:
             raise FormatError(
                 f"{self._path}:{number}: samples carry no time stamp: give the time of the scrape with --at, e.g. --at 2026-11-20T12:00:00Z"
             )
-        return self._at_ms
+        return self._no_later(self._at_ms)
+
+    def _no_later(self, ts_ms: int) -> int:
+        if ts_ms > self._latest_ms:
+            raise LineError(f"{iso(ts_ms)} is in the future: check the clock or the time zone")
+        return ts_ms
 
     def _take(self, series: Series, text: str, ts_ms: int, value: float, number: int) -> list[Value]:
         if ts_ms <= series.last_ms:

@@ -16,6 +16,7 @@ from agent.sources.cells import (
     Stamps,
     figure_of,
     is_unknown,
+    no_later,
     reader_of,
     value_of,
 )
@@ -197,6 +198,7 @@ class SmiLog:
         host: name of the host; None: the log's ``hostname`` column, if any.
         anchor_ms: instant at which a relative time column is 0; None: such rows are refused.
         utc_offset_ms: what local times of the log are ahead of UTC.
+        latest_ms: rows later than this are refused; None: none is.
     """
 
     def __init__(
@@ -208,7 +210,9 @@ class SmiLog:
         host: str | None = None,
         anchor_ms: int | None = None,
         utc_offset_ms: int = 0,
+        latest_ms: int | None = None,
     ) -> None:
+        self._latest_ms = latest_ms
         self._file = TextFile(path)
         self._report = report
         self._gpu_uuid, self._host, self._anchor_ms = gpu_uuid, host, anchor_ms
@@ -267,7 +271,7 @@ class SmiLog:
         if len(cells) != columns.count:
             raise CellError(f"{len(cells)} cells where the header has {columns.count}: {_shown(cells)}")
         uuid = self._uuid(columns, cells)
-        ts_ms = self._instant(columns, cells)
+        ts_ms = no_later(self._instant(columns, cells), self._latest_ms)
         last = self._last_ms.get(uuid)
         if last is not None and ts_ms <= last:
             what = "repeats the time" if ts_ms == last else "time goes back"
@@ -350,7 +354,7 @@ class SmiLog:
         told = self._told.get(uuid)
         host = self._host or (told.host if told is not None else None)
         workload = process_key(pid, at.get("process_name", ""), host)
-        ts_ms = self._stamps.ts_ms(at[ABSOLUTE])
+        ts_ms = no_later(self._stamps.ts_ms(at[ABSOLUTE]), self._latest_ms)
         used = self._figure(at[memory], "process_memory_bytes", memory, unit, number)
         return [ProcessReading(uuid, ts_ms, pid, workload, memory_used_bytes=used)]
 

@@ -145,7 +145,7 @@ def _run(
             raise UsageError(f"{path} is not a file: correct the path")
     ensure_ready(settings.database_url)
     with DatabaseSink(settings.database_url) as sink, _progress() as progress:
-        report = run_import(kind, files, sink, progress=progress, **options)
+        report = run_import(kind, files, sink, now_ms=now_ms(), progress=progress, **options)
     if report.stored.new_rows:
         _roll_up(settings.database_url, report)
     if as_json:

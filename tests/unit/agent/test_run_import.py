@@ -192,3 +192,26 @@ def test_samples_are_committed_in_batches(tmp_path: Path) -> None:
     sink, report = imported("nvidia-smi", [path], start_ms=NINE)
     assert report.stored.gpu_samples == len(sink.gpu_rows) == 6 * 1_999 + 1
     assert sink.commits >= 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("nvidia-smi", "timestamp, uuid, power.draw [W]\n2026/07/14 {time}, GPU-a, 1 W\n"),
+        ("dmon", "#Date Time gpu pwr\n#YYYYMMDD HH:MM:SS Idx W\n 20260714 {time} 0 1\n"),
+        ("openmetrics", 'DCGM_FI_DEV_GPU_UTIL{{UUID="GPU-a"}} 5 {seconds}\n'),
+    ],
+)
+def test_a_row_from_the_future_is_refused_with_its_line(tmp_path: Path, kind: str, text: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(text.format(time="09:00:00", seconds=NINE // 1000))
+    named = {"gpu_uuid": "GPU-a"} if kind == "dmon" else {}
+    day_ms = 86_400_000
+    sink, report = imported(kind, [path], now_ms=NINE - day_ms, **named)
+    assert report.refused == 0
+    assert len(sink.gpu_rows) == 1
+    sink, report = imported(kind, [path], now_ms=NINE - day_ms - 1, **named)
+    assert sink.gpu_rows == []
+    assert report.refused == 1
+    assert "is in the future: check the clock or the time zone" in report.files[0].problems[0]
+    assert f"log:{text.count(chr(10))}: 2026-07-14T09:00:00" in report.files[0].problems[0]
