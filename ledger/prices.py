@@ -26,6 +26,9 @@ class Scope(StrEnum):
 
 
 BILLINGS: Final = ("on_demand", "reserved", "spot", "owned")
+NODE_GPUS: Final = 8
+"""Unit of a GPU that is released with its host where the host is not known: an HGX board, so that no saving is
+claimed for a part of one."""
 _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
 
@@ -38,7 +41,7 @@ class PriceRow:
         scope_kind: a ``Scope``. scope_value: UUID, host, model; empty for ``all``.
         usd_per_gpu_hour: dollars; 0 is a price (a sunk machine), not "unknown".
         billing: one of ``BILLINGS``.
-        gpus_per_unit: GPUs that can only be released together.
+        gpus_per_unit: GPUs that can only be released together; None: all of a host.
         valid_from_ms, valid_to_ms: in force from (inclusive) to (exclusive; None: still).
         note: the user's own words.
     """
@@ -48,7 +51,7 @@ class PriceRow:
     scope_value: str
     usd_per_gpu_hour: Decimal
     billing: str
-    gpus_per_unit: int
+    gpus_per_unit: int | None
     valid_from_ms: int
     valid_to_ms: int | None = None
     note: str = ""
@@ -65,7 +68,7 @@ class PriceRow:
             raise ValueError(f"price billing {self.billing!r}: use one of {', '.join(BILLINGS)}")
         if not self.usd_per_gpu_hour.is_finite() or self.usd_per_gpu_hour < 0:
             raise ValueError(f"price {self.usd_per_gpu_hour} USD per GPU-hour: give 0 or more")
-        if self.gpus_per_unit < 1:
+        if self.gpus_per_unit is not None and self.gpus_per_unit < 1:
             raise ValueError(f"price with {self.gpus_per_unit} GPUs per unit: give 1 or more")
         if self.valid_to_ms is not None and self.valid_to_ms <= self.valid_from_ms:
             raise ValueError("price ends before it starts: give an end after the start, or none")
@@ -79,6 +82,7 @@ def price_at(
     model: str | None,
     gpu_key: str | None,
     at_ms: int,
+    host_gpu_count: int | None = None,
 ) -> Price | None:
     """The price of one GPU-hour in force at an instant.
 
@@ -87,6 +91,7 @@ def price_at(
         gpu_uuid, host, model: the GPU, as its driver names it.
         gpu_key: row of the GPU catalogue its model resolves to; None when it resolves to none.
         at_ms: when.
+        host_gpu_count: GPUs on its host, the unit of a row that names none; None: not known.
 
     Returns:
         The most specific user row in force (of equals the one that came into force last, then the one entered last),
@@ -99,7 +104,7 @@ def price_at(
         default=None,
     )
     if best is not None:
-        return _of_user(best)
+        return _of_user(best, host_gpu_count)
     return catalogue_price(gpu_key)
 
 
@@ -134,7 +139,7 @@ def _applies(row: PriceRow, gpu_uuid: str, host: str | None, names: set[str]) ->
             return True
 
 
-def _of_user(row: PriceRow) -> Price:
+def _of_user(row: PriceRow, host_gpu_count: int | None) -> Price:
     day = from_ms(row.valid_from_ms).date().isoformat()
     whom = "" if row.scope_kind == Scope.ALL else f" for {row.scope_value}"
     since = f" of {day}" if row.valid_from_ms > 0 else ""  # without a start it is in force since ever
@@ -142,7 +147,7 @@ def _of_user(row: PriceRow) -> Price:
         usd_per_gpu_hour=row.usd_per_gpu_hour,
         basis=f"your price{whom}{since}",
         billing=row.billing,
-        gpus_per_unit=row.gpus_per_unit,
+        gpus_per_unit=row.gpus_per_unit or host_gpu_count or NODE_GPUS,
         as_of=day,
         from_user=True,
     )

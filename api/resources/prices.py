@@ -24,7 +24,9 @@ class PriceView:
     scope_value: Annotated[str, about("Which GPU, host or model; empty for all.")]
     usd_per_gpu_hour: Annotated[Decimal, about("Dollars for one GPU-hour.")]
     billing: Annotated[str, about("on_demand, reserved, spot or owned.")]
-    gpus_per_unit: Annotated[int, about("GPUs that can only be released together.")]
+    gpus_per_unit: Annotated[
+        int | None, about("GPUs that can only be released together; null: all of a host.")
+    ]
     valid_from: Annotated[datetime, about("In force from, inclusive, UTC.")]
     valid_to: Annotated[datetime | None, about("In force until, exclusive, UTC; null: still.")]
     note: Annotated[str, about("In your own words.")]
@@ -42,7 +44,7 @@ def add(
     scope_value: str,
     usd_per_gpu_hour: Decimal,
     billing: str,
-    gpus_per_unit: int,
+    gpus_per_unit: int | None,
     valid_from_ms: int,
     valid_to_ms: int | None,
     note: str,

@@ -1,6 +1,7 @@
 """Where money meets the store: the price of a GPU at a time, and the site's settings as evidence."""
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -12,7 +13,9 @@ from core.evidence import Price, Site
 from core.readings import GpuIdentity
 from core.settings import Settings
 from ledger.prices import PriceRow, price_at
+from store.known import known_gpus
 from store.queries import prices as price_queries
+from store.queries.fleet import gpu_counts
 
 OWN_CODE: Final = "own"
 """Name of a carbon factor that the site's settings give."""
@@ -39,10 +42,11 @@ class PriceLookup:
     """Price of a GPU at a time: the user's most specific row in force, else the catalogue's median, else None.
 
     A price only changes where a row begins or ends (``borders``, ascending), so one answer serves every hour between
-    two of them.
+    two of them. ``host_gpu_counts``: cards by host, asked for where a row names no unit to release.
     """
 
     rows: tuple[PriceRow, ...]
+    host_gpu_counts: Mapping[str, int] = field(default_factory=dict)
     borders: list[int] = field(init=False)
     _known: dict[tuple[str, int], Price | None] = field(init=False, default_factory=dict)
 
@@ -64,6 +68,7 @@ class PriceLookup:
                 model=identity.model,
                 gpu_key=gpu_key,
                 at_ms=at_ms,
+                host_gpu_count=None if identity.host is None else self.host_gpu_counts.get(identity.host),
             )
         return self._known[key]
 
@@ -71,12 +76,12 @@ class PriceLookup:
 def price_lookup(session: Session, settings: Settings) -> PriceLookup:  # noqa: ARG001 - settings.billing is read by the advisor; the seam is kept for price sources
     """A lookup over the price rows as they are now."""
     names = [field_.name for field_ in fields(PriceRow)]
-    return PriceLookup(
-        tuple(
-            PriceRow(**{name: getattr(record, name) for name in names})
-            for record in price_queries.listing(session)
-        )
+    rows = tuple(
+        PriceRow(**{name: getattr(record, name) for name in names})
+        for record in price_queries.listing(session)
     )
+    by_host = any(row.gpus_per_unit is None for row in rows)
+    return PriceLookup(rows, gpu_counts(known_gpus(session.connection())) if by_host else {})
 
 
 def spec_of(identity: GpuIdentity) -> GpuSpec | None:

@@ -44,7 +44,12 @@ class PriceBody(BaseModel):
         description="Dollars for one GPU-hour, as a decimal string or a number."
     )
     billing: str = Field("on_demand", description="on_demand, reserved, spot or owned.")
-    gpus_per_unit: int = Field(1, ge=1, le=100_000, description="GPUs that can only be released together.")
+    gpus_per_unit: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="GPUs that can only be released together; 1: each alone. Default: all of a host.",
+    )
     valid_from: str | None = Field(
         None, max_length=40, description="In force from: a time or a day. Default: since ever."
     )

@@ -12,7 +12,10 @@ BILLINGS = ("on_demand", "reserved", "spot", "owned")
 
 
 class PriceRow(Base):
-    """Price of one GPU-hour for a scope and a span of time; ``valid_to_ms`` NULL is "until further notice"."""
+    """Price of one GPU-hour for a scope and a span of time.
+
+    ``valid_to_ms`` NULL is "until further notice", ``gpus_per_unit`` NULL "all of a host".
+    """
 
     __tablename__ = "price"
     __table_args__ = (
@@ -29,7 +32,7 @@ class PriceRow(Base):
     scope_value: Mapped[str | None]
     usd_per_gpu_hour: Mapped[Decimal]
     billing: Mapped[str]
-    gpus_per_unit: Mapped[int] = mapped_column(Integer)
+    gpus_per_unit: Mapped[int | None] = mapped_column(Integer)
     valid_from_ms: Mapped[int]
     valid_to_ms: Mapped[int | None]
     note: Mapped[str | None]

@@ -18,7 +18,7 @@ class PriceRecord:
     Attributes:
         id: its key. scope_kind: ``gpu_uuid``, ``host``, ``model`` or ``all``. scope_value: which; empty for ``all``.
         usd_per_gpu_hour: dollars. billing: ``on_demand``, ``reserved``, ``spot`` or ``owned``.
-        gpus_per_unit: GPUs that can only be released together.
+        gpus_per_unit: GPUs that can only be released together; None: all of a host.
         valid_from_ms, valid_to_ms: in force from (inclusive) to (exclusive; None: still).
         note: the user's own words.
     """
@@ -28,7 +28,7 @@ class PriceRecord:
     scope_value: str
     usd_per_gpu_hour: Decimal
     billing: str
-    gpus_per_unit: int
+    gpus_per_unit: int | None
     valid_from_ms: int
     valid_to_ms: int | None
     note: str
@@ -54,7 +54,7 @@ def add(
     billing: str,
     valid_from_ms: int,
     valid_to_ms: int | None = None,
-    gpus_per_unit: int = 1,
+    gpus_per_unit: int | None = None,
     note: str = "",
 ) -> PriceRecord:
     """Keep a price.

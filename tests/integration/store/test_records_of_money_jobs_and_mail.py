@@ -33,6 +33,13 @@ def test_a_price_comes_back_to_the_micro_dollar(session: Session) -> None:
     assert prices.get(session, given.id) == given
 
 
+def test_a_price_may_leave_open_how_many_gpus_are_released_together(session: Session) -> None:
+    given = price(session)
+    session.commit()
+    assert given.gpus_per_unit is None
+    assert prices.listing(session) == [given]
+
+
 def test_a_price_for_all_has_no_value(session: Session) -> None:
     assert price(session, scope_kind="all", scope_value="").scope_value == ""
 

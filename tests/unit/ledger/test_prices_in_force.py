@@ -102,6 +102,21 @@ def test_of_equal_rows_the_later_in_force_wins_then_the_later_entered() -> None:
     assert (first.usd_per_gpu_hour, second.usd_per_gpu_hour) == (2, 3)
 
 
+@pytest.mark.parametrize(("on_host", "unit"), [(4, 4), (1, 1), (None, 8)])
+def test_a_row_that_names_no_unit_is_released_with_the_host(on_host: int | None, unit: int) -> None:
+    price = price_at(
+        [replace(ROW, gpus_per_unit=None)],
+        gpu_uuid="GPU-1",
+        host="node-1",
+        model=None,
+        gpu_key=None,
+        at_ms=SEPTEMBER_MS,
+        host_gpu_count=on_host,
+    )
+    assert price is not None
+    assert price.gpus_per_unit == unit
+
+
 def test_a_price_of_nothing_is_a_price() -> None:
     price = _price(replace(ROW, usd_per_gpu_hour=Decimal(0), billing="owned"))
     assert price is not None
