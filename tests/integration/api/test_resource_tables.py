@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fleet_for_tests import ENGINE, H100, HOUR, MINUTE, NOW, T0, A, B, C, fill, settings_for
+from sqlalchemy import text
 
 from api.pages import gpu as gpu_page
 from api.resources import costs, energy, engines, funnel, gpus, hosts, usage
@@ -319,3 +320,11 @@ def test_the_catalogue_prices_what_the_user_does_not(ready_database: str) -> Non
     assert rows[A].cost_usd is not None
     assert rows[A].cost_usd > 0
     assert rows[C].cost_usd is None
+
+
+def test_an_engine_was_not_seen_later_than_its_newest_sample(filled_scope: Scope) -> None:
+    with make_engine(filled_scope.settings.database_url).begin() as connection:
+        connection.execute(text("UPDATE engine SET seen_until_ms = :ms"), {"ms": T0 + 50 * MINUTE})
+    filled_scope.session.rollback()
+    (row,) = engines.rows(filled_scope)
+    assert row.last_seen_at == from_ms(T0 + 50 * MINUTE)
