@@ -242,7 +242,7 @@ def demand(case: Case, group: Group) -> Finding:
             Action("Route the requests to fewer replicas, and watch time between tokens while you do")
             if fewer
             else Action(
-                "Stop replicas in quiet hours, by schedule or autoscaler, and start them before busy ones"
+                "In quiet hours serve it from fewer replicas or smaller GPUs, by schedule or autoscaler, and scale up before busy ones"
             )
             if case.fills_at_times
             else Action("Put other work beside it, or serve it from fewer or smaller GPUs"),
