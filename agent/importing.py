@@ -14,6 +14,7 @@ from agent.sources.report import FileReport
 from agent.sources.runs import Plan, RunOptions, plan
 from agent.sources.series import Thing
 from core.errors import GpuwiseError, UsageError
+from core.readings import GpuIdentity
 from core.samples import SAMPLE_MS
 from core.units import DAY_MS
 
@@ -149,7 +150,11 @@ def _logs(
     made: Plan = plan(files, report.kind, options)
     report.files.extend(made.reports)
     meter = _Meter([run.path for run in made.runs], progress)
-    streams = [run.stream(_guarded(run.read(meter.of(run.path)), run.report)) for run in made.runs]
+    models: dict[str, str] = {}
+    streams = [
+        run.stream(_one_model(_guarded(run.read(meter.of(run.path)), run.report), run.report, models))
+        for run in made.runs
+    ]
     things = merged(streams)
     yield from joined(things) if len(streams) > 1 else things
 
@@ -160,6 +165,19 @@ def _guarded(things: Iterator[Thing], report: FileReport) -> Iterator[Thing]:
         yield from things
     except GpuwiseError as error:
         report.fail(str(error))
+
+
+def _one_model(things: Iterator[Thing], report: FileReport, models: dict[str, str]) -> Iterator[Thing]:
+    """Say when a UUID that is known comes with another model: two cards would become one."""
+    for thing in things:
+        if isinstance(thing, GpuIdentity) and thing.model is not None:
+            known = models.setdefault(thing.gpu_uuid, thing.model)
+            if known != thing.model:
+                report.problem(
+                    None,
+                    f"{thing.gpu_uuid} is a {thing.model} here and was a {known} before: two cards become one GPU",
+                )
+        yield thing
 
 
 def _tool(kind: str) -> str:

@@ -15,7 +15,7 @@ from agent.sources.logs import DMON, EXPOSITION, SMI, Folders, Head
 from agent.sources.merge import Stream
 from agent.sources.report import FileReport
 from agent.sources.series import Thing
-from agent.sources.smi import SmiLog
+from agent.sources.smi import MASKED_UUID, SmiLog
 from core.clock import iso
 from core.errors import GpuwiseError
 from core.units import MINUTE_MS
@@ -117,7 +117,11 @@ def plan(files: Sequence[Path], asked: str, options: RunOptions) -> Plan:
         if other is None and head.kind == DMON and options.gpu_uuid is None:
             other = _namer(head, folders)
             sentence = f"read as well: it names the GPUs of {head.path.name}"
-        if other is not None and options.gpu_uuid is not None and options.gpu_uuid not in other.uuids:
+        if (
+            other is not None
+            and options.gpu_uuid is not None
+            and not other.uuids & {options.gpu_uuid, MASKED_UUID}
+        ):
             continue  # the user says whose log it is: what lies beside it belongs to another GPU
         if other is not None and other.path not in reports:
             report = reports[other.path] = FileReport(other.path)

@@ -31,6 +31,8 @@ _FIELD: Final = re.compile(r"([A-Za-z_][\w.]*)(?: \[([^\]]*)\])?$")
 RELATIVE: Final = "time"
 ABSOLUTE: Final = "timestamp"
 UUID: Final = "uuid"
+MASKED_UUID: Final = "GPU-00000000-0000-0000-0000-000000000000"
+"""What virtual machines and cleaned logs show instead of the card's own."""
 
 EVENT_BITS: Final = {
     "gpu_idle": 0x1,
@@ -220,6 +222,7 @@ class SmiLog:
         self._told: dict[str, GpuIdentity] = {}
         self._described: dict[str, tuple[str, ...]] = {}
         self._last_ms: dict[str, int] = {}
+        self._noted: set[str] = set()
 
     def read(self, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[Thing]:
         """Identities, readings and processes as they stand in the file; refused rows are counted."""
@@ -295,7 +298,20 @@ class SmiLog:
             raise CellError("the log has no uuid column: name its GPU with --gpu GPU-…")
         if is_unknown(uuid):
             raise CellError(f"uuid is {uuid}: it cannot be told which GPU the row is of")
-        return uuid
+        if columns.uuid is not None and uuid not in self._noted:
+            self._noted.add(uuid)
+            self._note_name(uuid)
+        return self._gpu_uuid if uuid == MASKED_UUID and self._gpu_uuid else uuid
+
+    def _note_name(self, uuid: str) -> None:
+        """Say what a name in the log does to ``--gpu``, and what a masked one does."""
+        if uuid != MASKED_UUID:
+            if self._gpu_uuid not in {None, uuid}:
+                self._report.note(f"--gpu was not used: the log names its GPU itself, {uuid}")
+        elif self._gpu_uuid is None:
+            self._report.note(
+                f"its UUID is masked ({uuid}): cards of different files under it become one GPU; --gpu names it"
+            )
 
     def _instant(self, columns: _Columns, cells: list[str]) -> int:
         if columns.time is None:

@@ -1,6 +1,7 @@
 """``gpuwise import``: telemetry from files, with every row accounted for."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOTES_SHOWN: Final = 20
+_HEX: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_UUID: Final = re.compile(rf"GPU-{_HEX}|MIG-{_HEX}|MIG-GPU-{_HEX}/\d+/\d+")
 
 
 def _instant(text: str) -> int:
@@ -40,6 +43,15 @@ def _offset(text: str) -> int:
     if shift is None:
         raise click.BadParameter(f"{text!r} is not an offset such as +02:00 or -05:30")
     return shift // timedelta(milliseconds=1)
+
+
+def _gpu(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """A UUID as the driver writes it."""
+    if text is not None and not _UUID.fullmatch(text):
+        raise click.BadParameter(
+            f"{text!r} is no UUID such as GPU-ecf1cb8c-19f2-38d3-919c-dddb9e17183d or MIG-…: see nvidia-smi -L"
+        )
+    return text
 
 
 def _shared(command: F) -> F:
@@ -85,7 +97,9 @@ def _log_options(command: F) -> F:
             type=_instant,
             help="Start of a log whose times are relative or absent.",
         ),
-        click.option("--gpu", "gpu_uuid", metavar="UUID", help="The GPU of a log that does not name it."),
+        click.option(
+            "--gpu", "gpu_uuid", metavar="UUID", callback=_gpu, help="The GPU of a log that does not name it."
+        ),
     ):
         command = option(command)
     return command

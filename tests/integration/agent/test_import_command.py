@@ -94,3 +94,13 @@ def test_a_database_is_made_on_first_use(tmp_path: Path, capsys: pytest.CaptureF
     log = query_log(tmp_path / "q.csv")
     assert command(capsys, "nvidia-smi", str(log), "--database-url", url, "--utc-offset", "+02:00")[0] == 0
     assert stored(url, "SELECT min(ts_ms) FROM gpu_sample") == [(1_784_019_600_000 - 7_200_000,)]
+
+
+def test_a_gpu_that_is_no_uuid_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = query_log(tmp_path / "q.csv")
+    url = f"sqlite:///{tmp_path / 'gpuwise.db'}"
+    code, _out, err = command(capsys, "nvidia-smi", str(log), "--database-url", url, "--gpu", "nonsense")
+    assert code == 2
+    assert "'nonsense' is no UUID such as GPU-" in err
+    uuid = "GPU-ecf1cb8c-19f2-38d3-919c-dddb9e17183d"
+    assert command(capsys, "nvidia-smi", str(log), "--database-url", url, "--gpu", uuid)[0] == 0

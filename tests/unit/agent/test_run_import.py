@@ -215,3 +215,33 @@ def test_a_row_from_the_future_is_refused_with_its_line(tmp_path: Path, kind: st
     assert report.refused == 1
     assert "is in the future: check the clock or the time zone" in report.files[0].problems[0]
     assert f"log:{text.count(chr(10))}: 2026-07-14T09:00:00" in report.files[0].problems[0]
+
+
+MASKED = "GPU-00000000-0000-0000-0000-000000000000"
+
+
+def masked_log(path: Path, model: str) -> Path:
+    rows = [f"2026/07/14 09:00:{i:02}, {MASKED}, {model}, 100 W" for i in range(5)]
+    path.write_text("\n".join(["timestamp, uuid, name, power.draw [W]", *rows]))
+    return path
+
+
+def test_a_masked_uuid_is_noted_and_a_second_model_under_it_a_problem(tmp_path: Path) -> None:
+    paths = [masked_log(tmp_path / "a.csv", "NVIDIA H200"), masked_log(tmp_path / "b.csv", "NVIDIA L4")]
+    _sink, report = imported("nvidia-smi", paths)
+    for file in report.files:
+        assert any("UUID is masked" in note and "--gpu names it" in note for note in file.notes)
+    (problem,) = [problem for file in report.files for problem in file.problems]
+    assert "NVIDIA L4" in problem
+    assert "NVIDIA H200" in problem
+
+
+def test_a_name_given_by_the_user_replaces_a_masked_uuid_only(tmp_path: Path) -> None:
+    masked = masked_log(tmp_path / "a.csv", "NVIDIA H200")
+    sink, report = imported("nvidia-smi", [masked], gpu_uuid="GPU-x")
+    assert {sample.gpu_uuid for sample in sink.gpu_rows} == {"GPU-x"}
+    assert not any("masked" in note for note in report.files[0].notes)
+    own = query_log(tmp_path / "q.csv", "GPU-a")
+    sink, report = imported("nvidia-smi", [own], gpu_uuid="GPU-x", start_ms=NINE)
+    assert {sample.gpu_uuid for sample in sink.gpu_rows} == {"GPU-a"}
+    assert any("--gpu was not used" in note for note in report.files[0].notes)
