@@ -12,7 +12,7 @@ from core.samples import GpuSample, ProcessSample
 WHOLE: Final = "whole"
 MEMORY_TIME: Final = "memory_time"
 EVEN: Final = "even"
-_WEAKEST_LAST: Final = (WHOLE, MEMORY_TIME, EVEN)
+WEAKEST_LAST: Final = (WHOLE, MEMORY_TIME, EVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _book(
 
 
 def _usage(workload: WorkloadKey | None, account: _Account, gpu_uuid: str, hour_ms: int) -> UsageHour:
-    weakest = max(account.methods or {WHOLE}, key=_WEAKEST_LAST.index)
+    weakest = max(account.methods or {WHOLE}, key=WEAKEST_LAST.index)
     return UsageHour(
         workload=workload,
         gpu_uuid=gpu_uuid,

@@ -1,16 +1,34 @@
 """Folded hours into the hour tables: in bulk, one transaction a chunk, never over an hour that knew more."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, bindparam, delete, insert, select, text
+from sqlalchemy import Connection, Engine, RowMapping, Table, bindparam, delete, insert, select, text
 
 from core.hours import EngineHour, GpuHour, UsageHour
 from core.readings import WorkloadKey
 from store import pending
 from store.engine import begin_write
-from store.hour_rows import engine_hour_values, gpu_hour_values, usage_hour_values
+from store.hour_merge import (
+    Folded,
+    H,
+    Span,
+    Stored,
+    Verdict,
+    judge,
+    leaves_out,
+    merged_engine_hour,
+    merged_gpu_hour,
+    merged_usage,
+)
+from store.hour_rows import (
+    engine_hour_of,
+    engine_hour_values,
+    gpu_hour_of,
+    gpu_hour_values,
+    usage_hour_values,
+)
 from store.keys import workload_key
 from store.known import KnownEngine, KnownGpu
 from store.models.engine_hour import EngineHourRow
@@ -20,16 +38,13 @@ from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
 from store.pending import Mark
 
-CLEARLY_LESS: Final = 0.98
-"""An hour that covers less than this share of the stored one is not news: its raw samples were purged."""
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """GPUs and engines that depend on each other, in one hour, folded."""
 
-    gpu_hours: tuple[GpuHour, ...]
-    engine_hours: tuple[EngineHour, ...]
+    gpu_hours: tuple[Folded[GpuHour], ...]
+    engine_hours: tuple[Folded[EngineHour], ...]
     usage: Mapping[str, Sequence[UsageHour]]
     """By GPU; a GPU without samples has no entry."""
 
@@ -45,6 +60,7 @@ class HourWriter:
         self.gpu_hours = 0
         self.engine_hours = 0
         self.usage_hours = 0
+        self.partial_hours = 0
 
     def write(
         self,
@@ -62,40 +78,58 @@ class HourWriter:
             self._write_usage(connection, [unit for _, unit in good], kept)
             pending.remove(connection, (mark for key, _ in good for mark in marks[key]))
 
-    def _write_gpu_hours(self, connection: Connection, hours: Sequence[GpuHour]) -> set[tuple[str, int]]:
-        """Write hours; returns GPU and hour of those that were written."""
-        keys = [(self._gpu_ids[hour.gpu_uuid], hour.hour_ms) for hour in hours]
-        stored = _covered(connection, GpuHourRow.__table__, "gpu_id", keys)
-        better = [
-            hour
-            for hour in hours
-            if hour.covered_s >= CLEARLY_LESS * stored.get((self._gpu_ids[hour.gpu_uuid], hour.hour_ms), 0.0)
-        ]
-        _replace(
-            connection,
-            GpuHourRow.__table__,
-            [gpu_hour_values(hour, self._gpu_ids[hour.gpu_uuid]) for hour in better],
-        )
-        self.gpu_hours += len(better)
-        return {(hour.gpu_uuid, hour.hour_ms) for hour in better}
+    def _write_gpu_hours(
+        self, connection: Connection, hours: Sequence[Folded[GpuHour]]
+    ) -> dict[tuple[str, int], bool]:
+        """Write hours; GPU and hour of those that were written, and whether they were merged with the stored one."""
+        found = [(self._gpu_ids[one.hour.gpu_uuid], one) for one in hours]
+        rows: list[dict[str, Any]] = []
+        written: dict[tuple[str, int], bool] = {}
+        for gpu_id, one, old in self._chosen(connection, GpuHourRow.__table__, "gpu_id", found):
+            hour, span = one.hour, one.span
+            if old is not None:
+                parts = _in_order(Folded(gpu_hour_of(old, hour.gpu_uuid), _span(old)), one)
+                hour, span = (
+                    merged_gpu_hour(parts[0].hour, parts[1].hour),
+                    parts[0].span.joined(parts[1].span),
+                )
+            rows.append(gpu_hour_values(hour, gpu_id) | _span_values(span))
+            written[hour.gpu_uuid, hour.hour_ms] = old is not None
+        _replace(connection, GpuHourRow.__table__, rows)
+        self.gpu_hours += len(rows)
+        return written
 
-    def _write_engine_hours(self, connection: Connection, hours: Sequence[EngineHour]) -> None:
-        keys = [(self._engine_ids[hour.engine], hour.hour_ms) for hour in hours]
-        stored = _covered(connection, EngineHourRow.__table__, "engine_id", keys)
-        better = [
-            hour
-            for hour in hours
-            if hour.covered_s >= CLEARLY_LESS * stored.get((self._engine_ids[hour.engine], hour.hour_ms), 0.0)
-        ]
-        _replace(
-            connection,
-            EngineHourRow.__table__,
-            [engine_hour_values(hour, self._engine_ids[hour.engine]) for hour in better],
-        )
-        self.engine_hours += len(better)
+    def _write_engine_hours(self, connection: Connection, hours: Sequence[Folded[EngineHour]]) -> None:
+        found = [(self._engine_ids[one.hour.engine], one) for one in hours]
+        rows: list[dict[str, Any]] = []
+        for engine_id, one, old in self._chosen(connection, EngineHourRow.__table__, "engine_id", found):
+            hour, span = one.hour, one.span
+            if old is not None:
+                hour = merged_engine_hour(engine_hour_of(old, hour.engine), hour)
+                span = span.joined(_span(old))
+            rows.append(engine_hour_values(hour, engine_id) | _span_values(span))
+        _replace(connection, EngineHourRow.__table__, rows)
+        self.engine_hours += len(rows)
+
+    def _chosen(
+        self, connection: Connection, table: Any, key: str, found: Sequence[tuple[int, Folded[H]]]
+    ) -> Iterator[tuple[int, Folded[H], RowMapping | None]]:
+        """Those to write, with the stored row where they are to be merged with it."""
+        stored = _stored(connection, table, key, [(id_, one.hour.hour_ms) for id_, one in found])
+        for id_, one in found:
+            before = stored.get((id_, one.hour.hour_ms))
+            verdict = judge(one, before)
+            if verdict is Verdict.MERGE:
+                row = select(table).where(table.c[key] == id_, table.c.hour_ms == one.hour.hour_ms)
+                yield id_, one, connection.execute(row).mappings().one()
+                continue
+            if verdict is Verdict.KEEP or (before is not None and leaves_out(one, before)):
+                self.partial_hours += 1
+            if verdict is Verdict.REPLACE:
+                yield id_, one, None
 
     def _write_usage(
-        self, connection: Connection, units: Sequence[Unit], written: set[tuple[str, int]]
+        self, connection: Connection, units: Sequence[Unit], written: Mapping[tuple[str, int], bool]
     ) -> None:
         lines = [
             line
@@ -105,25 +139,26 @@ class HourWriter:
             if (line.gpu_uuid, line.hour_ms) in written
         ]
         self._register(connection, [line.workload for line in lines if line.workload is not None])
+        rows = [
+            usage_hour_values(
+                line,
+                self._gpu_ids[line.gpu_uuid],
+                None if line.workload is None else self._workload_ids[workload_key(line.workload)],
+            )
+            for line in lines
+        ]
+        for (uuid, hour_ms), merged in written.items():
+            if merged:
+                rows = _with_stored_usage(connection, rows, self._gpu_ids[uuid], hour_ms)
         table = UsageHourRow
         if written:
             connection.execute(
                 delete(table).where(table.gpu_id == bindparam("g"), table.hour_ms == bindparam("h")),
                 [{"g": self._gpu_ids[uuid], "h": hour_ms} for uuid, hour_ms in sorted(written)],
             )
-        if lines:
-            connection.execute(
-                insert(table),
-                [
-                    usage_hour_values(
-                        line,
-                        self._gpu_ids[line.gpu_uuid],
-                        None if line.workload is None else self._workload_ids[workload_key(line.workload)],
-                    )
-                    for line in lines
-                ],
-            )
-        self.usage_hours += len(lines)
+        if rows:
+            connection.execute(insert(table), rows)
+        self.usage_hours += len(rows)
 
     def _register(self, connection: Connection, workloads: Iterable[WorkloadKey]) -> None:
         """Have a key for every workload; engines become workloads here for the first time."""
@@ -159,19 +194,51 @@ def _workload_ids(connection: Connection, natural_keys: Iterable[str]) -> dict[s
     return dict(connection.execute(found).all())
 
 
-def _covered(
+def _stored(
     connection: Connection, table: Any, key: str, wanted: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], float]:
-    """Covered seconds of the stored hours among ``wanted`` (and their neighbours: it reads a rectangle)."""
+) -> dict[tuple[int, int], Stored]:
+    """The stored hours among ``wanted`` (and their neighbours: it reads a rectangle)."""
     if not wanted:
         return {}
     hours = [hour_ms for _, hour_ms in wanted]
-    statement = select(table.c[key], table.c.hour_ms, table.c.covered_s).where(
-        table.c[key].in_({entity for entity, _ in wanted}),
-        table.c.hour_ms >= min(hours),
-        table.c.hour_ms <= max(hours),
+    columns = table.c
+    statement = select(
+        columns[key], columns.hour_ms, columns.covered_s, columns.sampled_from_ms, columns.sampled_to_ms
+    ).where(
+        columns[key].in_({entity for entity, _ in wanted}),
+        columns.hour_ms >= min(hours),
+        columns.hour_ms <= max(hours),
     )
-    return {(entity, hour_ms): covered_s for entity, hour_ms, covered_s in connection.execute(statement)}
+    return {
+        (entity, hour_ms): Stored(covered_s, None if from_ms is None else Span(from_ms, to_ms))
+        for entity, hour_ms, covered_s, from_ms, to_ms in connection.execute(statement)
+    }
+
+
+def _span(row: RowMapping) -> Span:
+    return Span(row["sampled_from_ms"], row["sampled_to_ms"])
+
+
+def _span_values(span: Span) -> dict[str, int]:
+    return {"sampled_from_ms": span.from_ms, "sampled_to_ms": span.to_ms}
+
+
+def _in_order(one: Folded[H], other: Folded[H]) -> tuple[Folded[H], Folded[H]]:
+    return (one, other) if one.span <= other.span else (other, one)
+
+
+def _with_stored_usage(
+    connection: Connection, rows: Sequence[dict[str, Any]], gpu_id: int, hour_ms: int
+) -> list[dict[str, Any]]:
+    """``rows`` with the stored lines of one GPU's hour in them."""
+    table = UsageHourRow.__table__
+    columns = [column for column in table.columns if column.name != "id"]
+    stored = select(*columns).where(UsageHourRow.gpu_id == gpu_id, UsageHourRow.hour_ms == hour_ms)
+    lines = {(row["gpu_id"], row["hour_ms"], row["workload_id"]): row for row in rows}
+    for found in connection.execute(stored).mappings():
+        key = (gpu_id, hour_ms, found["workload_id"])
+        lines[key] = merged_usage(dict(found), lines[key]) if key in lines else dict(found)
+    return list(lines.values())
 
 
 def _replace(connection: Connection, table: Any, rows: Sequence[Mapping[str, Any]]) -> None:

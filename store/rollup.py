@@ -1,10 +1,11 @@
 """Roll-up: samples of hours that changed become hours and usage, in chunks, each in a transaction of its own.
 
 Stopping in the middle loses nothing: what is not yet written is still marked. Running twice changes nothing: an
-hour is computed from all its samples and replaced whole. Samples that arrive while their hour is being folded
-leave a new mark, and that hour is left for the next run.
+hour is computed from all its samples and replaced whole, or merged where the samples behind it are purged. Samples
+that arrive while their hour is being folded leave a new mark, and that hour is left for the next run.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,10 +21,13 @@ from store.components import Component, components
 from store.engine import begin_write
 from store.fold_hours import fold_engine_hour, fold_gpu_hour
 from store.fold_usage import fold_usage_hour, holders_by_time
+from store.hour_merge import Folded, span_of
 from store.hour_writer import HourWriter, Unit
 from store.known import KnownEngine, known_engines, known_gpus
 from store.pending import Mark
 from store.raw import RawReader, SqlRawReader
+
+log = logging.getLogger(__name__)
 
 MARKS_READ: Final = 20_000
 FIRST_CHUNK: Final = 64
@@ -34,12 +38,17 @@ CHUNK_SAMPLES: Final = 8_000
 
 @dataclass(frozen=True, slots=True)
 class RollUpResult:
-    """Hours written by one run, and marks it left."""
+    """Hours written by one run, and marks it left.
+
+    ``partial_hours``: hours that came again and miss something, because samples behind the stored one are purged
+    and overlap the new ones.
+    """
 
     gpu_hours: int
     engine_hours: int
     usage_hours: int
     pending_left: int
+    partial_hours: int = 0
 
 
 @dataclass(slots=True)
@@ -98,7 +107,12 @@ def roll_up(
             size = _next_size(size, chunk, samples.count)
     with engine.connect() as connection:
         left = pending.count(connection)
-    return RollUpResult(writer.gpu_hours, writer.engine_hours, writer.usage_hours, left)
+    if writer.partial_hours:
+        log.warning(
+            "hours folded again without all of their samples: the part that covers more was kept",
+            extra={"partial_hours": writer.partial_hours},
+        )
+    return RollUpResult(writer.gpu_hours, writer.engine_hours, writer.usage_hours, left, writer.partial_hours)
 
 
 def _by_unit(marks: Sequence[Mark], parts: Sequence[Component]) -> list[tuple[int, Component, list[Mark]]]:
@@ -212,8 +226,8 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples) -> Unit:
         if found
     }
     return Unit(
-        tuple(hour for hour in gpu_hours if hour is not None),
-        tuple(hour for hour in engine_hours if hour is not None),
+        tuple(Folded(hour, span_of(of_gpu[hour.gpu_uuid])) for hour in gpu_hours if hour is not None),
+        tuple(Folded(hour, span_of(of_engine[hour.engine])) for hour in engine_hours if hour is not None),
         usage,
     )
 

@@ -7,7 +7,10 @@ from store.models.base import Base
 
 
 class EngineHourRow(Base):
-    """``core.hours.EngineHour`` as a row; histograms and the batch profile are JSON text."""
+    """``core.hours.EngineHour`` as a row; histograms and the batch profile are JSON text.
+
+    ``sampled_from_ms`` and ``sampled_to_ms`` as in ``gpu_hour``.
+    """
 
     __tablename__ = "engine_hour"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -33,3 +36,5 @@ class EngineHourRow(Base):
     itl_sum_s: Mapped[float | None]
     itl_count: Mapped[float | None]
     busy_energy_j: Mapped[float | None]
+    sampled_from_ms: Mapped[int | None]
+    sampled_to_ms: Mapped[int | None]

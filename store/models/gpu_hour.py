@@ -8,7 +8,10 @@ from store.models.base import Base, one_of
 
 
 class GpuHourRow(Base):
-    """``core.hours.GpuHour`` as a row: ``<activity>_s`` and ``<activity>_j`` hold seconds and joules by activity."""
+    """``core.hours.GpuHour`` as a row: ``<activity>_s`` and ``<activity>_j`` hold seconds and joules by activity.
+
+    ``sampled_from_ms`` and ``sampled_to_ms``: the span of the samples it was folded from (``store.hour_merge``).
+    """
 
     __tablename__ = "gpu_hour"
     __table_args__ = (
@@ -62,3 +65,5 @@ class GpuHourRow(Base):
     throttled_s: Mapped[float | None]
     temperature_max_c: Mapped[float | None]
     pcie_bytes_per_s: Mapped[float | None]
+    sampled_from_ms: Mapped[int | None]
+    sampled_to_ms: Mapped[int | None]
