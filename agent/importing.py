@@ -10,7 +10,7 @@ from agent.sinks.base import Sink
 from agent.sources import logs
 from agent.sources.merge import joined, merged
 from agent.sources.openmetrics import OpenMetrics, first_instant_ms
-from agent.sources.report import FileReport
+from agent.sources.report import FileReport, say_once
 from agent.sources.runs import Plan, RunOptions, plan
 from agent.sources.series import Thing
 from core.errors import GpuwiseError, UsageError
@@ -106,6 +106,7 @@ def run_import(
         batch.take(thing)
     report.stored = batch.end()
     report.overlapping = batch.refused
+    say_once(report.files)
     for file in report.files:
         file.finish()
     return report

@@ -1,5 +1,6 @@
 """What became of a file: counts, the first problems with their lines, and what was assumed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ class FileReport:
         problems: first ``SHOWN`` sentences, each ``path:line: what is wrong``.
         notes: what was assumed or joined, and where values are unknown.
         unsaid: refused rows that have no sentence of their own.
+        assumed: what other files of the import may share word for word; ``say_once`` or ``finish`` makes notes of it.
     """
 
     path: Path
@@ -39,6 +41,7 @@ class FileReport:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unsaid: int = 0
+    assumed: list[str] = field(default_factory=list)
     _unknown: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     _refused: dict[str, int] = field(default_factory=dict)
 
@@ -84,6 +87,9 @@ class FileReport:
             if count > 1:
                 self.problems.append(f"{self.path}: {column}: … and {count - 1:,} more like it")
         self._refused.clear()
+        for sentence in self.assumed:
+            self.note(sentence)
+        self.assumed.clear()
         if self._unknown:
             line = min(first for first, _text, _count in self._unknown.values())
             columns = ", ".join(
@@ -94,3 +100,14 @@ class FileReport:
                 f"{self.path}:{line}: unknown cells are stored as unknown, from this line on: {columns}"
             )
             self._unknown.clear()
+
+
+def say_once(files: Sequence[FileReport]) -> None:
+    """Make one note, in the first file's report, of what several files assume."""
+    for first in files:
+        for sentence in list(first.assumed):
+            sharing = [file for file in files if sentence in file.assumed]
+            if len(sharing) > 1:
+                for file in sharing:
+                    file.assumed.remove(sentence)
+                first.notes.append(f"{first.path} and {len(sharing) - 1:,} more: {sentence}")

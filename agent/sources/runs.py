@@ -176,7 +176,7 @@ def _anchor(head: Head, folders: Folders, report: FileReport, options: RunOption
     it twice then gives the same times.
     """
     if head.times == "date":
-        report.note(f"its local times were read as UTC{_offset(options.utc_offset_ms)} (--utc-offset)")
+        report.assumed.append(f"local times were read as UTC{_offset(options.utc_offset_ms)} (--utc-offset)")
         return None
     if options.start_ms is not None:
         return options.start_ms

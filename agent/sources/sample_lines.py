@@ -97,7 +97,7 @@ class SampleLines:
     def end(self) -> None:
         """Say in which unit time stamps were."""
         if self._unit is not None:
-            self._report.note(f"time stamps were read as {self._unit}")
+            self._report.assumed.append(f"time stamps were read as {self._unit}")
 
     def _careful(self, line: str, number: int) -> list[Value]:
         if not line or line[0] == "#" or line.isspace():

@@ -245,3 +245,11 @@ def test_a_name_given_by_the_user_replaces_a_masked_uuid_only(tmp_path: Path) ->
     sink, report = imported("nvidia-smi", [own], gpu_uuid="GPU-x", start_ms=NINE)
     assert {sample.gpu_uuid for sample in sink.gpu_rows} == {"GPU-a"}
     assert any("--gpu was not used" in note for note in report.files[0].notes)
+
+
+def test_what_all_files_assume_is_said_once(tmp_path: Path) -> None:
+    for i, name in enumerate("abc"):
+        (tmp_path / f"{name}.prom").write_text(f'DCGM_FI_DEV_GPU_UTIL{{UUID="GPU-a"}} 5 {NINE // 1000 + i}\n')
+    _sink, report = imported("openmetrics", sorted(tmp_path.iterdir()))
+    (note,) = [note for file in report.files for note in file.notes]
+    assert note.endswith("a.prom and 2 more: time stamps were read as seconds")
