@@ -244,23 +244,23 @@ def as_dict(report: "ImportReport") -> dict[str, Any]:
 def _print(report: "ImportReport") -> None:
     for file in report.files:
         click.echo(
-            f"{file.path}: {file.read:,} rows read, {file.kept:,} kept, {file.refused:,} refused, {file.ignored:,} not needed"
+            f"{file.path}: {_counted(file.read, 'row')} read, {file.kept:,} kept, {file.refused:,} refused, {file.ignored:,} not needed"
             + (f"; {_counted(file.refused_values, 'value')} refused" if file.refused_values else "")
         )
     notes = [note for file in report.files for note in file.notes]
     for note in notes[:NOTES_SHOWN]:
         click.echo(f"note: {note}")
     if len(notes) > NOTES_SHOWN:
-        click.echo(f"note: {len(notes) - NOTES_SHOWN} more notes: see --json")
+        click.echo(f"note: {_counted(len(notes) - NOTES_SHOWN, 'more note')}: see --json")
     if report.overlapping:
         click.echo(
-            f"note: {report.overlapping:,} readings left out: another file had that time of the same GPU or engine"
+            f"note: {_counted(report.overlapping, 'reading')} left out: another file had that time of the same GPU or engine"
         )
     for file in report.files:
         for problem in file.problems:
             click.echo(problem, err=True)
         if file.unsaid:
-            click.echo(f"{file.path}: {file.unsaid:,} more rows were refused", err=True)
+            click.echo(f"{file.path}: {_counted(file.unsaid, 'more row')} refused", err=True)
     click.echo(_summary(report))
 
 
@@ -274,10 +274,10 @@ def _summary(report: "ImportReport") -> str:
         whose.append(_counted(len(stored.engines), "engine"))
     known = rows - stored.new_rows
     return (
-        f"{rows:,} samples of {' and '.join(whose)}, {iso(stored.from_ms)} to {iso(stored.to_ms)}: "
-        f"{stored.new_rows:,} new, {known:,} were there already."
+        f"{_counted(rows, 'sample')} of {' and '.join(whose)}, {iso(stored.from_ms)} to {iso(stored.to_ms)}: "
+        f"{stored.new_rows:,} new, {known:,} {'was' if known == 1 else 'were'} there already."
     )
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

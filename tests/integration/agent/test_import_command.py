@@ -104,3 +104,12 @@ def test_a_gpu_that_is_no_uuid_is_a_usage_error(tmp_path: Path, capsys: pytest.C
     assert "'nonsense' is no UUID such as GPU-" in err
     uuid = "GPU-ecf1cb8c-19f2-38d3-919c-dddb9e17183d"
     assert command(capsys, "nvidia-smi", str(log), "--database-url", url, "--gpu", uuid)[0] == 0
+
+
+def test_one_of_a_thing_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = query_log(tmp_path / "q.csv", rows=1)
+    _code, out, _err = command(
+        capsys, "nvidia-smi", str(log), "--database-url", f"sqlite:///{tmp_path / 'gpuwise.db'}"
+    )
+    assert "1 row read, 1 kept" in out
+    assert "1 sample of 1 GPU, " in out
