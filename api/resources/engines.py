@@ -1,10 +1,11 @@
 """Every LLM engine: load, rate, energy and money per token, and how far it is from its hardware's limits.
 
 Rates are over the time with requests running. Energy and money per token use only the hours in which energy, or the
-price of every GPU, is known, with the tokens of those same hours.
+price of every GPU, is known, with the tokens of those same hours. Engines that share a GPU have neither: nothing
+measures whose joules and dollars they are, and each would be charged for all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -19,6 +20,7 @@ from core.clock import from_ms
 from core.evidence import EngineEvidence
 from core.hours import EngineHour
 from core.money import usd
+from core.readings import SLICE_PREFIX
 from core.units import HOUR_MS
 from ledger.unit_economics import usd_per_million_tokens
 from store.queries import fleet
@@ -49,10 +51,13 @@ class EngineRow:
     tokens_per_s: Annotated[
         float | None, about("Generated tokens per second over the time with requests running.")
     ]
-    tokens_per_j: Annotated[float | None, about("Generated tokens per joule of its GPUs over the same time.")]
+    tokens_per_j: Annotated[
+        float | None,
+        about("Generated tokens per joule of its GPUs over the same time; null: not known, or shared."),
+    ]
     usd_per_million_tokens: Annotated[
         Decimal | None,
-        about("Dollars per million generated tokens over the same time; null: a GPU is unpriced."),
+        about("Dollars per million generated tokens over the same time; null: a GPU is unpriced or shared."),
     ]
     itl_s: Annotated[
         float | None, about("Mean time between tokens: the engine's histogram, else running × time / tokens.")
@@ -67,7 +72,7 @@ class EngineRow:
     preemption_count: Annotated[float | None, about("Preempted requests in the window.")]
     finished_requests: Annotated[float | None, about("Requests finished in the window.")]
     join: Annotated[str, about("How its GPUs were told: process, host or unknown.")]
-    price_basis: Annotated[str | None, about("Where the price comes from; null: unpriced.")]
+    price_basis: Annotated[str | None, about("Where the price comes from; null: no dollars per token.")]
     first_seen_at: Annotated[datetime | None, about("First hour with data in the window, UTC.")]
     last_seen_at: Annotated[
         datetime | None, about("End of the last hour with data in the window, or of the newest sample, UTC.")
@@ -81,15 +86,28 @@ def rows(scope: Scope) -> list[EngineRow]:
     held = {uuid for engine in known for uuid in engine.gpu_uuids}
     ends = {engine.identity.engine: engine.last_seen_ms for engine in known}
     found = servings(read_evidence(scope, prices, held))
+    seen = [serving.engine for serving in found]
     return sorted(
-        (_row(serving, prices, ends.get(serving.engine.identity.engine)) for serving in found),
+        (
+            _row(serving, prices, ends.get(serving.engine.identity.engine), _neighbours(serving.engine, seen))
+            for serving in found
+        ),
         key=lambda row: row.engine,
     )
 
 
-def _row(serving: Serving, prices: PriceLookup, newest_ms: int | None) -> EngineRow:
+def _neighbours(engine: EngineEvidence, seen: Sequence[EngineEvidence]) -> int:
+    """Other engines that were seen in the window on one of its GPUs."""
+    own, name = set(engine.gpu_uuids), engine.identity.engine
+    return sum(
+        other.identity.engine != name and other.covered_s > 0 and not own.isdisjoint(other.gpu_uuids)
+        for other in seen
+    )
+
+
+def _row(serving: Serving, prices: PriceLookup, newest_ms: int | None, neighbours: int) -> EngineRow:
     engine = serving.engine
-    money, basis = _usd_per_million(serving, prices)
+    money, basis = (None, None) if neighbours else _usd_per_million(serving, prices)
     hours = [hour.hour_ms for hour in engine.hours]
     return EngineRow(
         engine=engine.identity.engine,
@@ -104,13 +122,13 @@ def _row(serving: Serving, prices: PriceLookup, newest_ms: int | None) -> Engine
         tokens_generated=engine.total("generated_tokens"),
         tokens_prompt=engine.total("prompt_tokens"),
         tokens_per_s=_rate(engine),
-        tokens_per_j=_tokens_per_j(engine),
+        tokens_per_j=None if neighbours else _tokens_per_j(engine),
         usd_per_million_tokens=money,
         itl_s=serving.itl_s,
         mbu_ratio=serving.mbu,
         mfu_ratio=serving.mfu,
         half_batch=serving.half_batch,
-        data_quality=tuple(_quality(serving)),
+        data_quality=tuple(_quality(serving, neighbours)),
         busy_s=engine.busy_s,
         covered_s=engine.covered_s,
         ttft_s=_mean(engine, "ttft_sum_s", "ttft_count"),
@@ -173,9 +191,14 @@ def _usd_per_s(
     return total / usd(HOUR_S), tuple(price.basis for price in known)
 
 
-def _quality(serving: Serving) -> Iterator[str]:
+def _quality(serving: Serving, neighbours: int) -> Iterator[str]:
     """What a reader must know before trusting the row."""
     engine = serving.engine
+    if neighbours:
+        others = "1 other engine" if neighbours == 1 else f"{neighbours} other engines"
+        yield f"shares its GPU with {others}: cost and energy are not split here"
+    if any(uuid.startswith(SLICE_PREFIX) for uuid in engine.gpu_uuids):
+        yield "it runs on a MIG slice, which has no price or energy of its own"
     if engine.total("itl_count") is None and serving.itl_s is not None:
         yield "inter-token latency is running × busy time / tokens: the engine published no histogram"
     if not engine.gpu_uuids:
