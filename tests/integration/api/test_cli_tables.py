@@ -180,7 +180,7 @@ def test_advise_runs_records_and_prints(capsys: pytest.CaptureFixture[str], fill
     recorded = rows(capsys, *words)
     assert all(row["id"] is not None and row["status"] == "open" for row in recorded["recommendations"])
     assert recorded["not_evaluated"] == dry["not_evaluated"]
-    assert recorded["totals"]["spend_usd_month"] == "2676.666667"
+    assert recorded["totals"]["spend_usd_month"] == "2920.00"
     again = rows(capsys, *words)
     assert [row["id"] for row in again["recommendations"]] == [
         row["id"] for row in recorded["recommendations"]
@@ -190,7 +190,7 @@ def test_advise_runs_records_and_prints(capsys: pytest.CaptureFixture[str], fill
     assert recorded["recommendations"][0]["title"] in out
     assert "not evaluated: " in out
     assert out.rstrip().endswith(
-        "of $2,677 a month at the pace of this window (2.0 h of data, little to go by)."
+        "of $2,920 a month at the pace of this window (2.0 h of data, little to go by)."
     )
 
 
