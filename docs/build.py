@@ -15,7 +15,10 @@ def _cell(text: str | None) -> str:
 
 
 def _metric_rows(metrics: tuple[Metric, ...]) -> list[str]:
-    rows = ["| name | fold | meaning | from the driver or engine | dcgm-exporter | nvidia-smi | dmon | plausible |", "|---|---|---|---|---|---|---|---|"]
+    rows = [
+        "| name | fold | meaning | from the driver or engine | dcgm-exporter | nvidia-smi | dmon | plausible |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     rows += [
         f"| `{m.name}` | {m.fold} | {_cell(m.help)} | {_cell(m.source)} | {_cell(m.dcgm)} | {_cell(', '.join(m.smi))} | {_cell(m.dmon)} | {_cell(m.plausible.reason)} |"
         for m in metrics
@@ -56,10 +59,23 @@ def settings_page() -> str:
         "|---|---|---|",
     ]
     for setting in fields(Settings):
-        default = "the state folder's `gpuwise.db`" if setting.name == "database_url" else _default(setting.default)
+        default = (
+            "the state folder's `gpuwise.db`" if setting.name == "database_url" else _default(setting.default)
+        )
         lines.append(f"| `{setting.name}` | `GPUWISE_{setting.name.upper()}` | {default} |")
     text = (Settings.__doc__ or "").split("Attributes:")[1]
-    return "\n".join([*lines, "", "## What they mean", "", "```text", *(line[8:] for line in text.strip("\n").splitlines()), "```", ""])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "## What they mean",
+            "",
+            "```text",
+            *(line[8:] for line in text.strip("\n").splitlines()),
+            "```",
+            "",
+        ]
+    )
 
 
 def _default(value: object) -> str:

@@ -38,7 +38,9 @@ def test_the_agent_loads_two_dependencies_and_nothing_of_the_server() -> None:
 
 
 def test_a_command_without_data_folder_rights_or_sense_is_a_usage_error() -> None:
-    done = subprocess.run([sys.executable, "-m", "gpuwise", "fly"], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuwise", "fly"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert done.returncode == 2
     assert "No such command 'fly'" in done.stderr
 

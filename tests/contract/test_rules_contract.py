@@ -11,7 +11,42 @@ from advisor.model import HEADINGS, Rule
 from advisor.rules import RULES
 
 FOLDER = Path(rules.__file__).parent
-DESIGN_IDS = ["empty-gpu", "parked-model", "orphan-memory", "off-hours", "execution-idle", "memory-bound-decode", "small-batch", "too-many-replicas", "overload", "quantization-candidate", "kv-cache-precision", "kv-thrash", "kv-overprovisioned", "no-prefix-cache", "host-bound-serving", "input-bound", "pcie-bound", "gpu-imbalance", "over-sharded", "oversized-gpu", "shareable-gpu", "power-cap", "decode-clock", "throttled", "slow-clock", "unhealthy-gpu", "stuck-job", "tensor-cores-unused", "slow-attention", "speculative-decoding", "phase-split", "static-batching", "rent-or-buy", "shiftable-job"]
+DESIGN_IDS = [
+    "empty-gpu",
+    "parked-model",
+    "orphan-memory",
+    "off-hours",
+    "execution-idle",
+    "memory-bound-decode",
+    "small-batch",
+    "too-many-replicas",
+    "overload",
+    "quantization-candidate",
+    "kv-cache-precision",
+    "kv-thrash",
+    "kv-overprovisioned",
+    "no-prefix-cache",
+    "host-bound-serving",
+    "input-bound",
+    "pcie-bound",
+    "gpu-imbalance",
+    "over-sharded",
+    "oversized-gpu",
+    "shareable-gpu",
+    "power-cap",
+    "decode-clock",
+    "throttled",
+    "slow-clock",
+    "unhealthy-gpu",
+    "stuck-job",
+    "tensor-cores-unused",
+    "slow-attention",
+    "speculative-decoding",
+    "phase-split",
+    "static-batching",
+    "rent-or-buy",
+    "shiftable-job",
+]
 CODES = [f"R{number:02d}" for number in (*range(1, 32), 34, 32, 33)]
 
 

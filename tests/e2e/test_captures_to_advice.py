@@ -4,6 +4,7 @@ The truth is computed here from the files' own text, by a parser of four lines t
 """
 
 import gzip
+import itertools
 import json
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def read_truth(path: Path) -> Truth:
             if not uuid and 'UUID="' in line:
                 uuid = line.split('UUID="')[1].split('"')[0]
     power = series["DCGM_FI_DEV_POWER_USAGE"]
-    energy = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(power, power[1:], strict=False))
+    energy = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(power))
     busy = [at for at, running in series["vllm:num_requests_running"] if running > 0]
     tokens = dict(series["vllm:generation_tokens_total"])
     span = max(busy) - min(busy)
