@@ -95,7 +95,8 @@ def default_window(
 
 def _asked(data: Window | None, now_ms: int, since: str | None, until: str | None) -> Window:
     """The window to the millisecond, before it moves out to clock hours."""
-    end = data.to_ms if data is not None else now_ms
+    # A host whose clock is ahead must not push everybody's figures out of the window.
+    end = now_ms if data is None or data.from_ms < now_ms < data.to_ms else data.to_ms
     asked_to = end if until is None else parse_time(until, back_from_ms=now_ms, flag="until")
     asked_from = (
         asked_to - DEFAULT_SPAN_MS

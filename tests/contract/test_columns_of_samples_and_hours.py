@@ -8,6 +8,9 @@ from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
 from store.sample_tables import SAMPLE_TABLES
 from store.tables import METADATA
 
+SPAN = {"sampled_from_ms", "sampled_to_ms"}
+"""Bookkeeping of the roll-up: which samples an hour was folded from."""
+
 
 def columns(table: str) -> list[str]:
     return [column.name for column in METADATA.tables[table].columns]
@@ -41,11 +44,12 @@ def test_sample_keys_start_with_whose_and_days_partition_them() -> None:
 def test_a_gpu_hour_has_a_column_for_every_field_and_activity() -> None:
     spread = {f"{activity.value}_{unit}" for activity in Activity for unit in ("s", "j")}
     plain = {field.name for field in fields(GpuHour)} - {"gpu_uuid", "seconds", "joules"}
-    assert set(columns("gpu_hour")) == {"gpu_id"} | plain | spread
+    assert set(columns("gpu_hour")) == {"gpu_id"} | plain | spread | SPAN
 
 
 def test_an_engine_hour_has_a_column_for_every_field() -> None:
-    assert set(columns("engine_hour")) == {f.name for f in fields(EngineHour)} - {"engine"} | {"engine_id"}
+    plain = {f.name for f in fields(EngineHour)} - {"engine"}
+    assert set(columns("engine_hour")) == plain | {"engine_id"} | SPAN
 
 
 def test_a_usage_hour_has_a_column_for_every_field() -> None:

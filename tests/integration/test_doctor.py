@@ -2,17 +2,22 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from store_samples import gpu_sample
 
+from api.resources.scope import default_window
 from core.clock import now_ms
 from core.samples import GpuSample
+from core.units import DAY_MS, HOUR_MS
 from gpuwise.commands.doctor import doctor
 from store.dbapi import open_connection
+from store.engine import make_engine, session_scope
 from store.ingest import Ingest
+from store.rollup import roll_up
 from store.schema import ensure_ready
 
 
@@ -41,21 +46,9 @@ def test_a_new_installation_is_told_how_to_get_data(url: str) -> None:
 
 
 def test_data_from_the_future_is_bad(url: str) -> None:
-    late = gpu_sample(0)
-    put(
-        url,
-        [
-            GpuSample(
-                "GPU-a",
-                now_ms() // 10_000 * 10_000 + 90 * 86_400_000,
-                10_000,
-                10_000,
-                late.values,
-                None,
-                late.activity,
-            )
-        ],
-    )
+    now = now_ms() // 10_000 * 10_000
+    put(url, [replace(gpu_sample(0), ts_ms=ts_ms) for ts_ms in (now - 20_000, now + 90 * DAY_MS)])
+    roll_up(make_engine(url), now_ms=now)
     state, finding = looks(url)["data"]
     assert state == "bad"
     assert "90 days in the future" in finding
@@ -66,3 +59,13 @@ def test_a_mistyped_setting_of_the_environment_is_named(url: str, monkeypatch: p
     state, finding = looks(url)["settings"]
     assert state == "bad"
     assert "GPUWISE_TARIF_USD_PER_KWH" in finding
+
+
+def test_a_host_whose_clock_is_ahead_does_not_move_the_window_of_the_others(url: str) -> None:
+    now = now_ms() // 10_000 * 10_000
+    put(url, [replace(gpu_sample(0), ts_ms=ts_ms) for ts_ms in (now - 20_000, now + 90 * DAY_MS)])
+    roll_up(make_engine(url), now_ms=now)
+    with session_scope(make_engine(url)) as session:
+        window = default_window(session, now)
+    assert window is not None
+    assert window.to_ms <= now + HOUR_MS

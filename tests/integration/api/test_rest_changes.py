@@ -106,7 +106,7 @@ def test_a_run_is_recorded_with_what_it_could_not_judge(fresh_client: TestClient
     assert body["not_evaluated"]
     assert all(item["why"] for item in body["not_evaluated"])
     assert body["evaluated_at"] == "2026-10-05T02:00:05.000Z"
-    assert body["totals"]["spend_usd_month"] == "2676.666667"
+    assert body["totals"]["spend_usd_month"] == "2920.00"
     one = fresh_client.get(f"/api/v1/recommendations/{rows[0]['id']}").json()
     assert one == rows[0]
 

@@ -125,7 +125,7 @@ def test_workloads_and_the_rest_add_up_to_the_hour(first: float, second: float, 
     assert fsum(p.energy_j or 0.0 for p in parts) == pytest.approx(330_000.0)
     assert parts[-1].key is None
     for p in parts[:-1]:
-        assert fsum(p.seconds.values()) == pytest.approx(p.covered_s, abs=1e-6)
+        assert fsum(p.seconds.values()) == pytest.approx(p.covered_s, abs=1e-3)
 
 
 def test_a_workload_alone_on_its_gpu_has_the_gpus_own_mix() -> None:
