@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from advisor.confidence import duration, graded, widened
+from advisor.confidence import duration, graded, seen_share, widened
 from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
@@ -129,7 +129,8 @@ def _finding(evidence: Evidence, gpu: GpuEvidence, streak: Streak, release: Rele
     words = _words(evidence, gpu, streak)
     grade, confidence = graded(words.grade, words.basis, span_h=seen.observed_h, covered_h=seen.covered_h)
     base = base_of(gpu, seen, evidence.window.hours)
-    capacity = widened(month_h(evidence, streak.idle_h), grade, most=base.capacity)
+    shown = seen_share(evidence.window.hours)
+    capacity = widened(month_h(evidence, streak.idle_h), grade, most=base.capacity, seen=shown)
     cash, no_figure = _cash(gpu, capacity, release)
     kwh = _energy_kwh_month(evidence, streak)
     return Finding(
@@ -143,7 +144,9 @@ def _finding(evidence: Evidence, gpu: GpuEvidence, streak: Streak, release: Rele
         grade=grade,
         effort=Effort.LOW,
         risk=Risk.LOW,
-        saving=Saving(cash, capacity, None if kwh is None else widened(kwh, grade, most=base.energy)),
+        saving=Saving(
+            cash, capacity, None if kwh is None else widened(kwh, grade, most=base.energy, seen=shown)
+        ),
         no_figure=no_figure,
         evidence=_facts(evidence, gpu, streak),
         actions=_actions(gpu, release),

@@ -12,8 +12,13 @@ from store.rollup import roll_up
 def run(engine: Engine, _settings: Settings, now_ms: int) -> str:
     """Recompute every hour that samples touched since the last run."""
     result = roll_up(engine, now_ms=now_ms)
-    return (
+    said = (
         f"{result.gpu_hours} GPU hours, {result.engine_hours} engine hours, {result.usage_hours} usage hours"
+    )
+    return (
+        f"{said}; {result.partial_hours} came late in part and stay incomplete"
+        if result.partial_hours
+        else said
     )
 
 
