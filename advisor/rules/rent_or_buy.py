@@ -33,7 +33,7 @@ from advisor.facts import price_facts, window_facts
 from advisor.fleet import CASH_BILLING, billing
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.waterfall import base_of
-from catalog import gpu_specs
+from catalog import gpu_prices, gpu_specs
 from core import breakeven
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence, Price, Site
@@ -134,7 +134,9 @@ def _group(
     if not _is_machine_of(gpu_key, evidence.site, sole=sole, limits=limits):
         why = f"own_capex_usd does not look like the price of a machine with {evidence.site.own_gpu_count} × {gpu_key}."
         return None, (("setting own_capex_usd for this GPU model",), why)
-    prices = [gpu.price for gpu in gpus if gpu.price is not None]
+    prices = (
+        _rents(evidence, gpu_key) if paid == "owned" else [gpu.price for gpu in gpus if gpu.price is not None]
+    )
     if not prices:
         return None, (("price",), "There is no rent to compare with: add a price row.")
     span_h = max(digest(evidence, gpu).observed_h for gpu in gpus)
@@ -152,6 +154,28 @@ def _group(
         return None, (("busy_ratio",), "Whether the GPUs worked was not read.")
     use = sum(digest(evidence, gpu).active_h for gpu in gpus) / covered_h
     return Group(gpu_key, paid, gpus, _mean_price(prices), _daily_use(gpus), use), ((), "")
+
+
+def _rents(evidence: Evidence, gpu_key: str) -> list[Price]:
+    """What this model rents for: the site's own rented cards, else the catalogue's median; never an owner's own rate."""
+    peers = [
+        gpu.price for gpu in evidence.gpus if gpu.gpu_key == gpu_key and _paid(gpu, evidence.site) == RENTED
+    ]
+    if peers:
+        return [price for price in peers if price is not None]
+    market = gpu_prices.median_on_demand(gpu_key)
+    if market is None:
+        return []
+    return [
+        Price(
+            market.usd_per_gpu_hour,
+            market.basis,
+            "on_demand",
+            market.gpus_per_unit,
+            market.as_of,
+            from_user=False,
+        )
+    ]
 
 
 def _mean_price(prices: Sequence[Price]) -> Price:

@@ -74,6 +74,13 @@ def test_owned_gpus_far_below_break_even_are_told_for_next_time_without_a_figure
     assert "paid" in (finding.no_figure or "")
 
 
+def test_owned_gpus_are_measured_against_a_rent_and_never_against_their_own_rate() -> None:
+    own = replace(RENT, billing="owned", usd_per_gpu_hour=Decimal("0.01"))
+    (finding,) = found(run(used(0.1, price=own)), RULE)
+    assert finding.evidence["price_basis"].startswith("catalogue: median on-demand")
+    assert Decimal(finding.evidence["usd_per_gpu_hour"]) > 1
+
+
 def test_without_capex_the_setting_is_named() -> None:
     (refusal,) = refused(run(used(1.0), site=SITE), RULE)
     assert refusal.missing == ("setting own_capex_usd",)
