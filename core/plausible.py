@@ -49,3 +49,9 @@ def bounds(name: str) -> tuple[float, float]:
 def refusal(name: str, shown: str) -> str:
     """The sentence about a value that was refused, as it stood in the text."""
     return f"{shown} cannot be true: {RANGES[name].reason}"
+
+
+def plausible_values(values: Mapping[str, float]) -> dict[str, float]:
+    """Of one reading the values that can be true; the others are unknown."""
+    checked = ((name, plausible(name, value)) for name, value in values.items())
+    return {name: value for name, value in checked if value is not None}

@@ -9,6 +9,7 @@ from agent.attribution import Attribution
 from agent.nvml import Driver, Gpu, GpuLostError, Process
 from agent.sources.series import Thing
 from core.activity import HELD_MEMORY_BYTES
+from core.plausible import plausible_values
 from core.readings import GpuIdentity, GpuReading, ProcessReading
 from core.samples import GpuEvent
 
@@ -110,7 +111,7 @@ class LiveSource:
             count = self._process_count(slow.processes, values)
             if count is not None:
                 slow.values["process_count"] = float(count)
-        things: list[Thing | GpuEvent] = [GpuReading(uuid, ts_ms, values | slow.values)]
+        things: list[Thing | GpuEvent] = [GpuReading(uuid, ts_ms, plausible_values(values | slow.values))]
         if fresh:
             things += [
                 ProcessReading(

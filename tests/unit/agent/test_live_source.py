@@ -85,6 +85,13 @@ def test_each_gpu_is_introduced_once_and_read_every_round() -> None:
     ]
 
 
+def test_what_a_sensor_cannot_mean_is_unknown_and_the_rest_is_kept() -> None:
+    live, _library = source(FakeGpu(milliwatts=4_294_967_295))
+    (reading,) = of(live.tick(Clock()), GpuReading)
+    assert "power_w" not in reading.values
+    assert reading.values["busy_ratio"] == 0.5
+
+
 def test_slow_values_are_asked_every_five_seconds_and_stand_in_every_reading() -> None:
     card = FakeGpu()
     live, _library = source(card)
