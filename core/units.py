@@ -41,9 +41,11 @@ TO_BASE: Final[dict[str, float]] = {
     "%": 0.01,
     "w": 1.0,
     "mw": 1e-3,
+    "kw": 1e3,
     "j": 1.0,
     "mj": 1e-3,
     "mib": float(MIB),
+    "mb": float(MIB),
     "kib": 1024.0,
     "b": 1.0,
     "mhz": 1e6,
@@ -60,7 +62,7 @@ TO_BASE: Final[dict[str, float]] = {
 """Raw unit text (lower case, as nvidia-smi and dmon print it) → factor to the base unit.
 
 ``mJ`` means millijoule here (NVML's energy counter): nvidia-smi never prints megajoules.
-dmon's ``MB/s`` is decimal, as in NVML's documentation of the PCIe throughput call.
+dmon writes ``MB`` for its memory columns and means MiB; ``kW`` is what people's own scripts write. dmon's ``MB/s`` is decimal, as in NVML's documentation of the PCIe throughput call.
 """
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.clock import iso
 from core.plausible import plausible, refusal
-from core.units import MIB, TO_BASE, Unit
+from core.units import Unit, per_base
 
 UNKNOWN_WORDS: Final = frozenset(
     {"", "-", "n/a", "na", "nan", "none", "err!", "[n/a]", "unknown error", "not supported"}
@@ -22,8 +22,6 @@ SMI_UNITS: Final[Mapping[Unit, str]] = {
     Unit.BYTE_PER_SECOND: "mb/s",
 }
 """What nvidia-smi prints a quantity in when neither cell nor header says so (temperature never says)."""
-_UNITS: Final = {**TO_BASE, "mb": float(MIB), "kw": 1e3}
-"""dmon writes MB for its memory columns and means MiB; kW is what people's own scripts write."""
 
 _STAMP: Final = re.compile(r"(\d{4})[/-](\d\d)[/-](\d\d)[ T](\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?$")
 
@@ -35,7 +33,7 @@ class CellError(ValueError):
 def factor_of(unit: str) -> float:
     """Factor to the base unit. Raises ``CellError``: a guess would be a wrong number."""
     try:
-        return _UNITS[unit.strip().lower()]
+        return per_base(unit)
     except KeyError:
         raise CellError(f"unit {unit.strip()!r} is not known") from None
 
@@ -60,7 +58,7 @@ def figure_of(cell: str, factor: float) -> float | None:
     if figure - figure != 0:  # NaN, infinity
         return None
     if unit:
-        factor = _UNITS.get(unit.lower()) or factor_of(unit)
+        factor = factor_of(unit)
     return figure * factor
 
 
