@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from core.activity import Activity
 from core.histogram import Histogram
 from core.hours import EngineHour, GpuHour
 from core.readings import EngineIdentity, GpuIdentity
@@ -96,10 +95,6 @@ class GpuEvidence:
     def covered_h(self) -> float:
         """Hours for which samples vouch."""
         return sum(hour.covered_s for hour in self.hours) / 3600
-
-    def hours_of(self, *activities: Activity) -> float:
-        """Hours spent in any of ``activities``."""
-        return sum(hour.seconds.get(a, 0.0) for hour in self.hours for a in activities) / 3600
 
     @property
     def active_h(self) -> float:

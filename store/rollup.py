@@ -64,10 +64,6 @@ class _Chunk:
         """From the first hour to the end of the last."""
         return Window(self.hours[0], self.hours[-1] + HOUR_MS)
 
-    def all_marks(self) -> list[Mark]:
-        """Marks of every component and hour."""
-        return [mark for marks in self.marks.values() for mark in marks]
-
 
 def roll_up(
     engine: Engine, reader: RawReader | None = None, *, now_ms: int, limit: int | None = None
