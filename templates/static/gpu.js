@@ -80,16 +80,24 @@
     back.hidden = trail.length === 0;
   }
 
+  let asked = 0;
+  let waiting = false;
+
   async function load(from, to) {
+    const mine = ++asked; // only the newest question's answer is drawn
+    waiting = true;
     const query = `since=${encodeURIComponent(from)}&until=${encodeURIComponent(to)}`;
     const answer = await fetch(`${box.dataset.series}?${query}`).catch(() => null);
-    if (!answer || !answer.ok) { said.textContent = "The server did not answer: reload the page."; return; }
-    shown = await answer.json();
+    const data = answer && answer.ok ? await answer.json().catch(() => null) : null;
+    if (mine !== asked) return;
+    waiting = false;
+    if (!data) { said.textContent = "The server did not answer: reload the page."; return; }
+    shown = data;
     draw(shown);
   }
 
   function select(u) {
-    if (u.select.width < 8) return;
+    if (u.select.width < 8 || waiting) return; // the charts share their cursor: one drag selects in each of them
     const from = u.posToVal(u.select.left, "x");
     const to = Math.max(u.posToVal(u.select.left + u.select.width, "x"), from + 60);
     u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
@@ -102,6 +110,7 @@
   back.textContent = "Zoom out";
   back.hidden = true;
   back.addEventListener("click", () => {
+    if (trail.length === 0) return;
     const [from, to] = trail.pop();
     load(new Date(from * 1000).toISOString(), new Date(to * 1000).toISOString());
   });

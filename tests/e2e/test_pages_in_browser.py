@@ -162,6 +162,7 @@ def test_dragging_across_a_chart_zooms_into_it_and_back(visit: Visit, site: str)
     expect(page.locator("[data-band] svg")).to_have_attribute("aria-label", re.compile("parked"))
     page.get_by_role("button", name="Zoom out").click()
     expect(said).to_contain_text("00:00 – 02:00 UTC")
+    expect(page.get_by_role("button", name="Zoom out")).to_be_hidden()
     assert visit.complaints == []
 
 
