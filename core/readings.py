@@ -58,6 +58,8 @@ class WorkloadKey:
         name: for people: executable, unit, pod name, model.
         user: user name or uid; None when unknown.
         host: host it ran on.
+        attributes: what else is known of it, as sorted pairs of text: ``namespace``, ``pod``, ``pod_uid``,
+            ``container_id``, ``slurm_job``, ``slurm_account``, ``slurm_step``, ``systemd_unit``, ``executable``, ``uid``.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class WorkloadKey:
     name: str
     user: str | None = None
     host: str | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
