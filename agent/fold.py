@@ -13,7 +13,8 @@ from agent.energy import energy
 from agent.fold_processes import ProcessFold
 from agent.track import Cut, Track
 from core.activity import classify
-from core.metrics import ENERGY_J, ENGINE_METRICS, GPU_METRICS
+from core.engine_metrics import ENGINE_METRICS
+from core.gpu_metrics import ENERGY_J, GPU_METRICS
 from core.readings import EngineReading, GpuIdentity, GpuReading
 from core.samples import SAMPLE_MS, EngineSample, GpuSample
 

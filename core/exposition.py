@@ -19,6 +19,8 @@ PLURAL: Final = {
     Unit.TOKEN: "tokens",
     Unit.REQUEST: "requests",
     Unit.FLAGS: "flags",
+    Unit.INDEX: "index",
+    Unit.INDEX: "index",
 }
 
 

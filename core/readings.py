@@ -21,6 +21,9 @@ class GpuIdentity:
         driver_version: kernel driver.
         max_sm_clock_hz: highest SM clock the card allows.
         power_limit_default_w: the card's own default limit.
+        compute_capability: e.g. ``9.0``; tells which number formats the tensor cores know.
+        power_averaging_s: time that ``power_w`` averages over: 1 s on most cards since Ampere, 0 (instantaneous) on
+            GA100 and older; None when unknown.
     """
 
     gpu_uuid: str
@@ -32,6 +35,8 @@ class GpuIdentity:
     driver_version: str | None = None
     max_sm_clock_hz: float | None = None
     power_limit_default_w: float | None = None
+    compute_capability: str | None = None
+    power_averaging_s: float | None = None
 
     @property
     def is_slice(self) -> bool:
@@ -74,7 +79,12 @@ class WorkloadKey:
 class ProcessReading:
     """One process on one GPU at one instant.
 
-    ``memory_used_bytes`` is None where the driver does not attribute memory (WDDM, some containers).
+    Attributes:
+        gpu_uuid, ts_ms, pid, workload: which process where and when.
+        memory_used_bytes: None where the driver does not attribute memory (WDDM, some containers).
+        busy_ratio: share of time with a kernel of its own; None under MIG and where the driver does not tell.
+        cpu_ratio: CPU time over wall time since the last reading; 1 is one core. None the first time.
+        cpu_thread_ratio: the same of its busiest thread.
     """
 
     gpu_uuid: str
@@ -83,6 +93,42 @@ class ProcessReading:
     workload: WorkloadKey
     memory_used_bytes: float | None = None
     busy_ratio: float | None = None
+    cpu_ratio: float | None = None
+    cpu_thread_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostIdentity:
+    """A machine as its agent describes it.
+
+    Attributes:
+        name: of the host in the store.
+        cpu_count: logical processors.
+        memory_total_bytes: of the host.
+        agent_version: of gpuwise there.
+    """
+
+    name: str
+    cpu_count: int | None = None
+    memory_total_bytes: int | None = None
+    agent_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuHealth:
+    """The state of one GPU as asked every minute; the latest one is kept with the GPU, changes are events.
+
+    ``facts`` by name: ``ecc_mode``, ``ecc_corrected_count``, ``ecc_uncorrected_count`` (volatile),
+    ``ecc_aggregate_uncorrected_count``, ``row_remap_corrected_count``, ``row_remap_uncorrected_count``,
+    ``row_remap_pending``, ``row_remap_failed``, ``retired_page_count``, ``retired_pages_pending``, ``recovery_action``,
+    ``pcie_link_generation``, ``pcie_link_max_generation``, ``pcie_link_width``, ``pcie_link_max_width``,
+    ``pcie_replay_count``, ``persistence_mode``, ``compute_mode``, ``mig_mode``, ``power_limit_min_w``,
+    ``power_limit_max_w``, ``power_limit_default_w``; absent is unknown.
+    """
+
+    gpu_uuid: str
+    ts_ms: int
+    facts: Mapping[str, float | str]
 
 
 @dataclass(frozen=True, slots=True)

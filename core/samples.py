@@ -46,7 +46,11 @@ class GpuSample:
 
 @dataclass(frozen=True, slots=True)
 class ProcessSample:
-    """One workload on one GPU over one interval (its processes together)."""
+    """One workload on one GPU over one interval (its processes together).
+
+    ``cpu_ratio`` is CPU time over wall time of its processes (1 is one core), ``cpu_thread_ratio`` that of the
+    busiest thread among them: a thread near 1 is a host that holds the GPU up (advisor-rules R15).
+    """
 
     gpu_uuid: str
     ts_ms: int
@@ -55,6 +59,18 @@ class ProcessSample:
     memory_used_bytes: float | None
     busy_ratio: float | None
     process_count: int
+    cpu_ratio: float | None = None
+    cpu_thread_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostSample:
+    """One host over one interval: ``values`` by metric name (``core.metrics.HOST_COLUMNS``); absent is unknown."""
+
+    host: str
+    ts_ms: int
+    span_ms: int
+    values: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +101,9 @@ class GpuEvent:
     Attributes:
         gpu_uuid: whose.
         ts_ms: when.
-        kind: ``xid``, ``lost``, ``found``, ``driver``.
+        kind: ``xid``, ``lost`` (gone), ``stuck`` (a driver call that does not return), ``found`` (either is over),
+            ``driver``, ``ecc``, ``row_remap``, ``retired_pages``, ``recovery_action``, ``pcie_link``, ``power_limit``, ``mode``,
+            ``mig``, ``clock``, ``agent``.
         message: one sentence for people; part of the key, so it carries no running figure.
         code: number of the event (XID); None where there is none.
     """

@@ -35,6 +35,8 @@ class Unit(StrEnum):
     REQUEST = "requests"
     COUNT = "count"
     FLAGS = "flags"
+    INDEX = "index"
+    """A place in a list, such as performance state 0 to 15."""
 
 
 TO_BASE: Final[dict[str, float]] = {
