@@ -1,6 +1,6 @@
 import pytest
 
-from core.metrics import BY_NAME, ENGINE_METRICS, GPU_METRICS, Fold, Kind, Metric
+from core.metrics import BY_NAME, ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Fold, Kind, Metric
 from core.plausible import RANGES, bounds, plausible
 from core.units import Unit, per_base
 
@@ -31,7 +31,7 @@ def test_a_metric_without_its_unit_in_the_name_is_refused() -> None:
 
 
 def test_metric_names_are_unique_and_explained() -> None:
-    metrics = GPU_METRICS + ENGINE_METRICS
+    metrics = GPU_METRICS + ENGINE_METRICS + HOST_METRICS
     assert len(BY_NAME) == len(metrics)
     assert all(metric.help.endswith(".") and metric.source for metric in metrics)
 
