@@ -73,7 +73,7 @@ def run_import(
     Args:
         kind: one of ``KINDS``; nvidia-smi and dmon logs may be mixed, their content tells.
         paths: files, gzip or not.
-        sink: gets identities and samples, committed every few thousand rows.
+        sink: gets identities and samples, a few thousand rows a delivery.
         gpu_uuid: the GPU of a log that does not name it.
         host: name of the host the files come from.
         at_ms: time of exposition text without time stamps.
@@ -89,7 +89,7 @@ def run_import(
 
     Raises:
         UsageError: a path is no file.
-        StoreError: the sink refuses.
+        SinkError, RefusedError: the sink's; what was delivered before is stored.
     """
     files = [_file(path) for path in paths]
     report = ImportReport(kind)

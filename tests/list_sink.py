@@ -1,9 +1,11 @@
 """A sink that keeps everything in lists."""
 
-from collections.abc import Sequence
+import json
+import zlib
 
-from core.readings import EngineIdentity, GpuIdentity
-from core.samples import EngineSample, GpuEvent, GpuSample, ProcessSample
+from core.delivery import Delivery, from_object
+from core.readings import EngineIdentity, GpuHealth, GpuIdentity
+from core.samples import EngineSample, GpuEvent, GpuSample, HostSample, ProcessSample
 
 
 class ListSink:
@@ -11,36 +13,30 @@ class ListSink:
         self.gpu_rows: list[GpuSample] = []
         self.process_rows: list[ProcessSample] = []
         self.engine_rows: list[EngineSample] = []
+        self.host_rows: list[HostSample] = []
         self.gpu_ids: dict[str, GpuIdentity] = {}
         self.engine_ids: dict[str, EngineIdentity] = {}
         self.event_rows: list[GpuEvent] = []
-        self.commits = 0
+        self.health: list[GpuHealth] = []
+        self.deliveries = 0
+        self.numbers: list[tuple[str, int]] = []
         self.closed = False
 
-    def gpus(self, identities: Sequence[GpuIdentity]) -> None:
-        self.gpu_ids.update({identity.gpu_uuid: identity for identity in identities})
+    def deliver(self, delivery: Delivery) -> int:
+        self.gpu_ids.update({identity.gpu_uuid: identity for identity in delivery.gpus})
+        self.engine_ids.update({identity.engine: identity for identity in delivery.engines})
+        self.gpu_rows += delivery.gpu_samples
+        self.process_rows += delivery.process_samples
+        self.engine_rows += delivery.engine_samples
+        self.host_rows += delivery.host_samples
+        self.event_rows += delivery.events
+        self.health += delivery.health
+        self.deliveries += 1
+        return delivery.row_count - len(delivery.events)
 
-    def engines(self, identities: Sequence[EngineIdentity]) -> None:
-        self.engine_ids.update({identity.engine: identity for identity in identities})
-
-    def gpu_samples(self, samples: Sequence[GpuSample]) -> int:
-        self.gpu_rows += samples
-        return len(samples)
-
-    def process_samples(self, samples: Sequence[ProcessSample]) -> int:
-        self.process_rows += samples
-        return len(samples)
-
-    def engine_samples(self, samples: Sequence[EngineSample]) -> int:
-        self.engine_rows += samples
-        return len(samples)
-
-    def events(self, events: Sequence[GpuEvent]) -> int:
-        self.event_rows += events
-        return len(events)
-
-    def commit(self) -> None:
-        self.commits += 1
+    def deliver_body(self, body: bytes, *, agent_id: str, sequence: int) -> None:
+        self.deliver(from_object(json.loads(zlib.decompress(body, 31))))
+        self.numbers.append((agent_id, sequence))
 
     def close(self) -> None:
         self.closed = True

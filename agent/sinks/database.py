@@ -1,63 +1,102 @@
-"""Samples straight into a database, SQLite or PostgreSQL, by the store's fast path."""
+"""Deliveries straight into a database, SQLite or PostgreSQL, by the store's fast path."""
 
-from collections.abc import Sequence
-from typing import Self
+import json
+import zlib
+from typing import Final, Self
 
-from core.readings import EngineIdentity, GpuIdentity
-from core.samples import EngineSample, GpuEvent, GpuSample, ProcessSample
-from store.dbapi import open_connection
+from agent.sinks.base import RefusedError, SinkError
+from core.delivery import Delivery, from_object
+from core.errors import StoreError
+from store.dbapi import Connection, open_connection
 from store.ingest import Ingest
+
+GZIP: Final = 31
+"""``wbits`` of zlib for a gzip body: the module ``gzip`` is not loaded for it."""
+_SUSPECT: Final = frozenset({"DataError", "IntegrityError", "NotSupportedError", "ProgrammingError"})
+"""DB-API errors (PEP 249) that speak of the rows or the tables, not of the connection."""
 
 
 class DatabaseSink:
-    """One connection and the store's ingest on it.
-
-    Raises:
-        StoreError: the database cannot be reached, or has no tables yet.
-    """
+    """One connection and the store's ingest on it; opened at the first delivery, and again after an error."""
 
     def __init__(self, database_url: str) -> None:
-        self._connection = open_connection(database_url)
+        self._url = database_url
+        self._connection: Connection | None = None
+        self._ingest: Ingest | None = None
+
+    def deliver(self, delivery: Delivery) -> int:
+        """Store everything of it in one transaction; rows that were new or completed a stored one.
+
+        Raises:
+            SinkError: the database cannot be reached, has no tables yet, or refuses.
+            RefusedError: a value that no database takes.
+        """
+        return self._deliver(delivery)
+
+    def deliver_body(self, body: bytes, *, agent_id: str, sequence: int) -> None:  # noqa: ARG002 - rows are their own keys
+        """Store a delivery of the spool (gzip of its JSON).
+
+        Raises:
+            SinkError: the database cannot be reached, has no tables yet, or refuses.
+            RefusedError: the body is no delivery.
+        """
         try:
-            self._ingest = Ingest(self._connection)
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def gpus(self, identities: Sequence[GpuIdentity]) -> None:
-        """Register GPUs or complete what is known of them."""
-        self._ingest.gpus(identities)
-
-    def engines(self, identities: Sequence[EngineIdentity]) -> None:
-        """Register engines or complete what is known of them."""
-        self._ingest.engines(identities)
-
-    def gpu_samples(self, samples: Sequence[GpuSample]) -> int:
-        """Store samples; how many were new or completed a stored one."""
-        return self._ingest.gpu_samples(samples)
-
-    def process_samples(self, samples: Sequence[ProcessSample]) -> int:
-        """Store samples of workloads; how many were new."""
-        return self._ingest.process_samples(samples)
-
-    def engine_samples(self, samples: Sequence[EngineSample]) -> int:
-        """Store samples of engines; how many were new or completed a stored one."""
-        return self._ingest.engine_samples(samples)
-
-    def events(self, events: Sequence[GpuEvent]) -> int:
-        """Store events; how many were new."""
-        return self._ingest.events(events)
-
-    def commit(self) -> None:
-        """End the transaction."""
-        self._ingest.commit()
+            delivery = from_object(json.loads(zlib.decompress(body, GZIP)))
+        except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RefusedError(
+                f"delivery {sequence} of the spool is damaged ({error}): it is set aside"
+            ) from error
+        self._deliver(delivery)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the connection; a later delivery opens another one."""
+        connection, self._connection, self._ingest = self._connection, None, None
+        if connection is not None:
+            connection.close()
+
+    def open(self) -> Ingest:
+        """The store's ingest on an open connection.
+
+        Raises:
+            SinkError: the database cannot be reached, or has no tables yet.
+        """
+        if self._ingest is None:
+            try:
+                self._connection = open_connection(self._url)
+                self._ingest = Ingest(self._connection)
+            except StoreError as error:
+                self.close()
+                raise SinkError(str(error)) from error
+        return self._ingest
+
+    def _deliver(self, delivery: Delivery) -> int:
+        ingest = self.open()
+        try:
+            return _store(ingest, delivery)
+        except StoreError as error:
+            self.close()
+            names = {kind.__name__ for kind in type(error.__cause__).__mro__}
+            raise SinkError(str(error), suspect=bool(names & _SUSPECT)) from error
+        except (OverflowError, ValueError, TypeError) as error:
+            self.close()
+            raise RefusedError(
+                f"a value of the delivery cannot be stored ({error}): report it with the log"
+            ) from error
 
     def __enter__(self) -> Self:
+        self.open()
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+
+def _store(ingest: Ingest, delivery: Delivery) -> int:
+    ingest.gpus(delivery.gpus)
+    ingest.engines(delivery.engines)
+    new = ingest.gpu_samples(delivery.gpu_samples)
+    new += ingest.engine_samples(delivery.engine_samples)
+    new += ingest.process_samples(delivery.process_samples)
+    ingest.events(delivery.events)
+    ingest.commit()
+    return new

@@ -17,10 +17,10 @@ from agent import loop
 from agent.cli import main
 from agent.loop import run
 from agent.nvml import Driver
-from agent.sinks.base import Sink
+from agent.sinks.base import Sink, SinkError
 from agent.sinks.database import DatabaseSink
 from agent.sources.live import LiveSource
-from core.errors import StoreError
+from core.delivery import Delivery
 from store.dbapi import open_connection
 
 ROOT = Path(__file__).parents[3]
@@ -71,11 +71,10 @@ def test_a_sink_that_refuses_loses_nothing_that_fits_in_memory(monkeypatch: pyte
     refusals = iter([True, True, False])
 
     class Moody(ListSink):
-        def commit(self) -> None:
+        def deliver(self, delivery: Delivery) -> int:
             if next(refusals, False):
-                self.gpu_rows.clear()
-                raise StoreError("the database is locked")
-            super().commit()
+                raise SinkError("the database is locked")
+            return super().deliver(delivery)
 
     def make() -> Sink:
         sinks.append(Moody())

@@ -191,7 +191,7 @@ def test_samples_are_committed_in_batches(tmp_path: Path) -> None:
     path.write_text("\n".join(["time [s],uuid,power.draw [W]", *rows]))
     sink, report = imported("nvidia-smi", [path], start_ms=NINE)
     assert report.stored.gpu_samples == len(sink.gpu_rows) == 6 * 1_999 + 1
-    assert sink.commits >= 3
+    assert sink.deliveries >= 3
 
 
 @pytest.mark.parametrize(
