@@ -1,10 +1,11 @@
 """Rounds over the GPUs of a host: identities once, readings always, losses as events."""
 
+from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from fake_nvml import FakeGpu, FakeNvml, process
+from fake_proc import FakeProc
 
 from agent.attribution import Attribution
 from agent.nvml import Driver
@@ -31,38 +32,9 @@ class Clock:
         self.ms += round(seconds * 1000)
 
 
-class FakeProcesses:
-    """Has psutil's names; knows the PIDs it was given."""
-
-    Error = psutil.Error
-
-    def __init__(self, **starts: float) -> None:
-        self.starts = {int(pid[1:]): start for pid, start in starts.items()}
-
-    def Process(self, pid: int) -> Any:  # noqa: N802 - psutil's name
-        if pid not in self.starts:
-            raise psutil.NoSuchProcess(pid)
-        start = self.starts[pid]
-
-        class One:
-            def create_time(self) -> float:
-                return start
-
-            def name(self) -> str:
-                return "python3"
-
-            def username(self) -> str:
-                return "alice"
-
-            def cmdline(self) -> list[str]:
-                raise AssertionError("command lines may hold secrets")
-
-        return One()
-
-
-def source(*gpus: FakeGpu, processes: FakeProcesses | None = None) -> tuple[LiveSource, FakeNvml]:
+def source(*gpus: FakeGpu, proc: Path = Path("/nowhere")) -> tuple[LiveSource, FakeNvml]:
     library = FakeNvml(*gpus)
-    attribution = Attribution("node", processes=processes or FakeProcesses())
+    attribution = Attribution("node", proc=proc)
     return LiveSource(Driver(library), "node", attribution), library
 
 
@@ -134,13 +106,13 @@ def test_a_gpu_that_is_no_longer_listed_is_lost() -> None:
     assert (event.gpu_uuid, event.kind, event.code) == ("GPU-b", "lost", None)
 
 
-def test_processes_are_named_by_executable_and_user() -> None:
-    live, _library = source(
-        FakeGpu(compute=[process(7, 100), process(8, None)]), processes=FakeProcesses(p7=1_000.4)
-    )
+def test_processes_are_named_by_executable_and_user(tmp_path: Path) -> None:
+    proc = FakeProc(tmp_path)
+    proc.add(7, uid=0, exe="/usr/bin/python3")
+    live, _library = source(FakeGpu(compute=[process(7, 100), process(8, None)]), proc=tmp_path)
     things = live.tick(Clock())
     known, unseen = of(things, ProcessReading)
-    assert (known.workload.key, known.workload.name, known.workload.user) == ("7:1000000", "python3", "alice")
+    assert (known.workload.name, known.workload.user) == ("python3", "root")
     assert (unseen.workload.name, unseen.workload.user, unseen.memory_used_bytes) == ("pid 8", None, None)
     assert of(things, GpuReading)[0].values["process_count"] == 2
 
@@ -155,16 +127,6 @@ def test_a_display_server_is_listed_but_does_not_count_as_a_process() -> None:
     assert classify(reading.values, memory_total_bytes=150 << 30).activity is Activity.EMPTY
 
 
-def test_a_reused_pid_is_another_workload_and_a_corrected_clock_is_not() -> None:
-    processes = FakeProcesses(p7=1_000.0)
-    attribution = Attribution("node", processes=processes)
-    first = attribution.workload(7)
-    processes.starts[7] = 1_000.9
-    assert attribution.workload(7) == first
-    processes.starts[7] = 2_000.0
-    assert attribution.workload(7) != first
-
-
 def test_an_empty_process_list_beside_held_memory_is_unknown() -> None:
     live, _library = source(FakeGpu())
     (reading,) = of(live.tick(Clock()), GpuReading)
@@ -172,9 +134,12 @@ def test_an_empty_process_list_beside_held_memory_is_unknown() -> None:
     assert "process_count" not in reading.values
 
 
-def test_once_gives_every_metric_of_the_catalogue_and_null_for_what_is_unknown() -> None:
+def test_once_gives_every_metric_of_the_catalogue_and_null_for_what_is_unknown(tmp_path: Path) -> None:
+    FakeProc(tmp_path)
     card = FakeGpu(compute=[process(7, 100)], energy=[1_000_000 + 150_000 * i for i in range(5)])
-    live, _library = source(card, FakeGpu(uuid="GPU-b", fails={"nvmlDeviceGetTotalEnergyConsumption": 3}))
+    live, _library = source(
+        card, FakeGpu(uuid="GPU-b", fails={"nvmlDeviceGetTotalEnergyConsumption": 3}), proc=tmp_path
+    )
     clock = Clock()
     first, second = once(live, clock=clock, wait=clock.wait)
     assert set(GPU_COLUMNS) < set(first)
