@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from core.errors import SettingsError
+from core.units import HOUR_MS
 
 ETC: Final = Path("/etc/gpuwise/gpuwise.toml")
 
@@ -36,6 +37,10 @@ def _default_database_url() -> str:
     return f"sqlite:///{state_home() / 'gpuwise.db'}"
 
 
+def _default_spool_path() -> str:
+    return str(state_home() / "spool.db")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything a user can set. Names carry their units; None is "not given", never 0.
@@ -45,6 +50,17 @@ class Settings:
         host, port: address of the web server.
         simulated: the database holds a simulated fleet; every page says so.
         hostname: name of this host in the store; default: the system's.
+        interval_s: distance of the agent's readings, 0.1–60 s. sample_s: length of a sample; an hour holds a whole number of them.
+        sink: where the agent delivers: ``database`` (``database_url``) or ``server`` (``server_url``).
+        server_url: address of a gpuwise server, with ``https://`` outside of one machine. server_token: what ``gpuwise token create`` printed there.
+        server_token_file: a file with the token instead; a bare name or ``%d/name`` is looked up among systemd's credentials
+            (``LoadCredential=``), and ``server_token`` there is found without being named.
+        server_ca_file: certificates (PEM) to trust instead of the system's.
+        spool_path: SQLite file that keeps what was sampled until it is delivered; one agent each.
+        spool_max_mb, spool_max_days: what the spool may grow to; beyond it the oldest day is dropped, logged and counted.
+        engine_urls: metrics pages of LLM servers that are not found by themselves (``http://127.0.0.1:8000/metrics``).
+        dcgm_url: metrics page of a dcgm-exporter; ``auto`` looks on this host, empty turns it off.
+        agent_metrics_port: port on 127.0.0.1 for the agent's own metrics; default: none.
         raw_days: raw samples kept, days. hour_days: hours kept, days.
         tariff_usd_per_kwh: electricity price; None: energy has no cost.
         pue: power usage effectiveness of the site (cost-model 2: 1.1–1.6).
@@ -65,6 +81,19 @@ class Settings:
     port: int = 8787
     simulated: bool = False
     hostname: str | None = None
+    interval_s: float = 1.0
+    sample_s: float = 10.0
+    sink: str = "database"
+    server_url: str | None = None
+    server_token: Secret = field(default_factory=Secret)
+    server_token_file: str | None = None
+    server_ca_file: str | None = None
+    spool_path: str = field(default_factory=_default_spool_path)
+    spool_max_mb: int = 512
+    spool_max_days: int = 14
+    engine_urls: tuple[str, ...] = ()
+    dcgm_url: str = "auto"
+    agent_metrics_port: int | None = None
     raw_days: int = 14
     hour_days: int = 1095
     tariff_usd_per_kwh: float | None = None
@@ -111,6 +140,53 @@ class Settings:
             raise SettingsError(
                 f"setting database_url is {self.database_url.split('@')[-1]!r}: use sqlite:///PATH or postgresql://USER@HOST/DB"
             )
+        _agent(self)
+
+
+def _agent(settings: Settings) -> None:
+    _within("interval_s", settings.interval_s, 0.1, 60.0)
+    _within("sample_s", settings.sample_s, 1.0, 600.0)
+    sample_ms = round(settings.sample_s * 1000)
+    if HOUR_MS % sample_ms or settings.sample_s < settings.interval_s:
+        raise SettingsError(
+            f"setting sample_s is {settings.sample_s}: an hour must be a whole number of samples, and a sample at least one interval_s ({settings.interval_s})"
+        )
+    _within("spool_max_mb", settings.spool_max_mb, 4, 1_000_000)
+    _within("spool_max_days", settings.spool_max_days, 1, 3_650)
+    if not settings.spool_path:
+        raise SettingsError("setting spool_path is empty: name a file on a local disk")
+    if settings.agent_metrics_port is not None:
+        _within("agent_metrics_port", settings.agent_metrics_port, 1, 65_535)
+    if settings.sink not in {"database", "server"}:
+        raise SettingsError(f"setting sink is {settings.sink!r}: use database or server")
+    if settings.server_url is not None:
+        _address("server_url", settings.server_url)
+        if "?" in settings.server_url or "#" in settings.server_url:
+            raise SettingsError(
+                "setting server_url has a query: give the address alone, https://HOST[:PORT][/PATH]"
+            )
+    elif settings.sink == "server":
+        raise SettingsError(
+            "setting server_url is not given: sink server needs it, e.g. https://gpuwise.example.org"
+        )
+    for url in settings.engine_urls:
+        _address("engine_urls", url)
+    if settings.dcgm_url not in {"auto", ""}:
+        _address("dcgm_url", settings.dcgm_url)
+
+
+def _address(key: str, url: str) -> None:
+    """Refuse what is no address, without printing what may be a password in it."""
+    scheme, mark, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    if scheme not in {"http", "https"} or not mark or not host or any(c.isspace() for c in url):
+        shown = repr(url) if "@" not in url else "no such address"
+        raise SettingsError(f"setting {key} is {shown}: use http://HOST[:PORT] or https://HOST[:PORT]")
+    if "@" in host:
+        raise SettingsError(f"setting {key} has a user or password in it: leave it out of the address")
+    port = host.rpartition("]")[2].rpartition(":")[2] if ":" in host.rpartition("]")[2] else "80"
+    if not port.isdecimal() or not 0 < int(port) <= 65_535:
+        raise SettingsError(f"setting {key} is {url!r}: the port must be a number from 1 to 65535")
 
 
 def _within(key: str, value: float, low: float, high: float) -> None:
@@ -180,7 +256,7 @@ def _convert(key: str, raw: object, place: str) -> object:
             return _as_list(raw)
         if hint is Secret:
             return Secret(str(raw))
-        if hint is int:
+        if hint in (int, int | None):
             return _as_int(raw)
         if "float" in text:
             return float(str(raw))

@@ -8,6 +8,10 @@ from core.metrics import ENGINE_METRICS, GPU_METRICS, Metric
 from core.settings import Settings
 
 HERE: Final = Path(__file__).parent
+_IN_STATE_FOLDER: Final = {
+    "database_url": "the state folder's `gpuwise.db`",
+    "spool_path": "the state folder's `spool.db`",
+}
 
 
 def _cell(text: str | None) -> str:
@@ -59,9 +63,7 @@ def settings_page() -> str:
         "|---|---|---|",
     ]
     for setting in fields(Settings):
-        default = (
-            "the state folder's `gpuwise.db`" if setting.name == "database_url" else _default(setting.default)
-        )
+        default = _IN_STATE_FOLDER.get(setting.name) or _default(setting.default)
         lines.append(f"| `{setting.name}` | `GPUWISE_{setting.name.upper()}` | {default} |")
     text = (Settings.__doc__ or "").split("Attributes:")[1]
     return "\n".join(

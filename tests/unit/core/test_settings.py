@@ -32,6 +32,19 @@ def test_a_flag_not_given_does_not_hide_the_environment(no_files: Path) -> None:
         ({"GPUWISE_BILLING": "free"}, "use on_demand, reserved or owned"),
         ({"GPUWISE_DATABASE_URL": "mysql://x"}, "sqlite:///PATH or postgresql://"),
         ({"GPUWISE_SMTP_STARTTLS": "maybe"}, "use true or false"),
+        ({"GPUWISE_INTERVAL_S": "0.01"}, "setting interval_s is 0.01"),
+        ({"GPUWISE_SAMPLE_S": "7"}, "a whole number of samples"),
+        ({"GPUWISE_SAMPLE_S": "5", "GPUWISE_INTERVAL_S": "10"}, "at least one interval_s (10.0)"),
+        ({"GPUWISE_SINK": "kafka"}, "setting sink is 'kafka': use database or server"),
+        ({"GPUWISE_SINK": "server"}, "setting server_url is not given"),
+        ({"GPUWISE_SERVER_URL": "gpuwise.example.org"}, "setting server_url is 'gpuwise.example.org'"),
+        ({"GPUWISE_SERVER_URL": "https://h?token=x"}, "setting server_url has a query"),
+        ({"GPUWISE_SERVER_URL": "https://h:99999"}, "the port must be a number from 1 to 65535"),
+        ({"GPUWISE_SPOOL_MAX_MB": "0"}, "setting spool_max_mb is 0"),
+        ({"GPUWISE_SPOOL_PATH": ""}, "setting spool_path is empty"),
+        ({"GPUWISE_AGENT_METRICS_PORT": "any"}, "setting agent_metrics_port is 'any'"),
+        ({"GPUWISE_ENGINE_URLS": "http://a/metrics,b"}, "setting engine_urls is 'b'"),
+        ({"GPUWISE_DCGM_URL": "yes"}, "setting dcgm_url is 'yes'"),
     ],
 )
 def test_a_bad_value_names_its_key_and_what_to_do(env: dict[str, str], says: str, no_files: Path) -> None:
@@ -65,3 +78,26 @@ def test_recipients_come_from_a_list_or_commas(no_files: Path) -> None:
 
 def test_an_energy_price_not_given_is_unknown_not_free() -> None:
     assert Settings().tariff_usd_per_kwh is None
+
+
+def test_an_address_with_a_password_is_refused_without_printing_it(no_files: Path) -> None:
+    env = {"GPUWISE_SERVER_URL": "https://me:hunter2@h", "XDG_CONFIG_HOME": str(no_files)}
+    with pytest.raises(SettingsError, match="server_url has a user or password") as error:
+        load({}, env)
+    assert "hunter2" not in str(error.value)
+
+
+def test_the_agent_is_set_up_for_a_server_by_the_environment(no_files: Path) -> None:
+    env = {
+        "GPUWISE_SINK": "server",
+        "GPUWISE_SERVER_URL": "https://[::1]:8787/gpuwise",
+        "GPUWISE_SERVER_TOKEN": "hunter2",
+        "GPUWISE_AGENT_METRICS_PORT": "9400",
+        "GPUWISE_ENGINE_URLS": "http://127.0.0.1:8000/metrics, http://127.0.0.1:8001/metrics",
+        "GPUWISE_DCGM_URL": "",
+        "XDG_CONFIG_HOME": str(no_files),
+    }
+    settings = load({}, env)
+    assert (settings.sink, settings.server_url) == ("server", "https://[::1]:8787/gpuwise")
+    assert (settings.agent_metrics_port, len(settings.engine_urls), settings.dcgm_url) == (9400, 2, "")
+    assert "hunter2" not in repr(settings)
