@@ -1,4 +1,4 @@
-"""An hour of a GPU, an engine, a workload: what everything slower than live reads."""
+"""An hour of a GPU, an engine, a workload, a host: what everything slower than live reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,12 @@ class GpuHour:
         empty_power_w, parked_power_w: mean power while empty, while parked; None without such time.
         sm_clock_hz: mean while active. throttled_s: active seconds with a thermal or brake bit set.
         temperature_max_c: highest.
-        pcie_bytes_per_s: mean of rx + tx.
+        pcie_bytes_per_s, nvlink_bytes_per_s: mean of rx + tx.
+        tensor_hmma_active_ratio … fp16_active_ratio: means of the pipes, as above.
+        slowed_power_s: time in which the power cap or the board's limit held clocks back, of all activities; of a
+            sample at most what it covers. None where no sample has the counters.
+        slowed_thermal_s: the same of heat (driver or hardware) and the server's power brake.
+        temperature_margin_min_c: least distance to the temperature at which the card slows down.
     """
 
     gpu_uuid: str
@@ -64,6 +69,15 @@ class GpuHour:
     throttled_s: float | None = None
     temperature_max_c: float | None = None
     pcie_bytes_per_s: float | None = None
+    nvlink_bytes_per_s: float | None = None
+    tensor_hmma_active_ratio: float | None = None
+    tensor_imma_active_ratio: float | None = None
+    tensor_dfma_active_ratio: float | None = None
+    fp64_active_ratio: float | None = None
+    fp16_active_ratio: float | None = None
+    slowed_power_s: float | None = None
+    slowed_thermal_s: float | None = None
+    temperature_margin_min_c: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +135,8 @@ class UsageHour:
             something unseen), so that the rows of a GPU's hour sum to its ``covered_s``.
         memory_byte_s: memory × time. energy_j: its share of the GPU's energy. Both None when unknown.
         share_method: ``whole`` (alone on the GPU), ``memory_time`` (split by memory × time), ``even``.
+        cpu_ratio, cpu_thread_ratio: mean over the time in which it was seen on the GPU and they are known; 1 is one
+            core. Not split: a workload on two GPUs says the same of its processors on both.
     """
 
     workload: WorkloadKey | None
@@ -132,3 +148,27 @@ class UsageHour:
     memory_byte_s: float | None
     energy_j: float | None
     share_method: str
+    cpu_ratio: float | None = None
+    cpu_thread_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostHour:
+    """Samples of one host folded over one clock hour (UTC).
+
+    Attributes:
+        host: its name.
+        hour_ms: start of the hour.
+        covered_s: seconds for which samples vouch.
+        cpu_busy_ratio … host_power_w: means over the time that has the figure; None where none has.
+            ``cpu_busiest_ratio``: of the busiest core of each sample.
+    """
+
+    host: str
+    hour_ms: int
+    covered_s: float
+    cpu_busy_ratio: float | None = None
+    cpu_busiest_ratio: float | None = None
+    iowait_ratio: float | None = None
+    host_memory_used_bytes: float | None = None
+    host_power_w: float | None = None

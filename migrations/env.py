@@ -7,7 +7,7 @@ from alembic import context
 
 from store.tables import METADATA
 
-_PARTITION = re.compile(r"^(gpu|process|engine)_sample_p\d{8}$")
+_PARTITION = re.compile(r"^(gpu|process|engine|host)_sample_p\d{8}$")
 
 
 def include(_object: Any, name: str | None, type_: str, reflected: bool, _compare_to: Any) -> bool:

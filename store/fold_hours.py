@@ -10,6 +10,9 @@ from core.samples import EnergyMethod, EngineSample, GpuSample
 
 SLOWED_FLAGS: Final = 0x08 | 0x20 | 0x40 | 0x80
 """Event reasons of heat and power brake: HW slowdown, SW thermal, HW thermal, HW power brake (advisor-rules R24)."""
+POWER_SLOWED: Final = ("slowed_power_cap_s", "slowed_board_limit_s")
+THERMAL_SLOWED: Final = ("slowed_sw_thermal_s", "slowed_hw_thermal_s", "slowed_power_brake_s")
+"""Cumulative times of event reasons that an hour keeps, by what can be done about them."""
 MEANS: Final = (
     "busy_ratio",
     "memory_busy_ratio",
@@ -20,6 +23,11 @@ MEANS: Final = (
     "fp32_active_ratio",
     "memory_used_bytes",
     "power_w",
+    "tensor_hmma_active_ratio",
+    "tensor_imma_active_ratio",
+    "tensor_dfma_active_ratio",
+    "fp64_active_ratio",
+    "fp16_active_ratio",
 )
 """Metrics whose mean over the covered time an hour keeps under the same name."""
 MIN_ENERGY_SHARE: Final = 0.95
@@ -76,7 +84,11 @@ def fold_gpu_hour(gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample]) -> 
         sm_clock_hz=_mean(active, "sm_clock_hz"),
         throttled_s=_slowed_s(samples),
         temperature_max_c=_max(samples, "temperature_c"),
-        pcie_bytes_per_s=_pcie(samples),
+        pcie_bytes_per_s=_both_ways(samples, "pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s"),
+        nvlink_bytes_per_s=_both_ways(samples, "nvlink_rx_bytes_per_s", "nvlink_tx_bytes_per_s"),
+        slowed_power_s=_held_back_s(samples, POWER_SLOWED),
+        slowed_thermal_s=_held_back_s(samples, THERMAL_SLOWED),
+        temperature_margin_min_c=_min(samples, "temperature_margin_c"),
         **{name: _mean(samples, name) for name in MEANS},
     )
 
@@ -113,6 +125,10 @@ def _max(samples: Sequence[GpuSample], *names: str) -> float | None:
     return max((s.values[name] for s in samples for name in names if name in s.values), default=None)
 
 
+def _min(samples: Sequence[GpuSample], name: str) -> float | None:
+    return min((s.values[name] for s in samples if name in s.values), default=None)
+
+
 def _last(samples: Sequence[GpuSample], name: str) -> float | None:
     return next((s.values[name] for s in reversed(samples) if name in s.values), None)
 
@@ -131,10 +147,25 @@ def _slowed_s(samples: Sequence[GpuSample]) -> float | None:
     )
 
 
-def _pcie(samples: Sequence[GpuSample]) -> float | None:
+def _held_back_s(samples: Sequence[GpuSample], names: Sequence[str]) -> float | None:
+    """Time that any of the counters ``names`` counted.
+
+    Two reasons may hold at once: of a sample it is never more than the time that the sample covers.
+    """
+    total, seen = 0.0, False
+    for s in samples:
+        known = [s.values[name] for name in names if name in s.values]
+        if known:
+            seen = True
+            total += min(sum(known), s.covered_ms / 1000)
+    return total if seen else None
+
+
+def _both_ways(samples: Sequence[GpuSample], received: str, sent: str) -> float | None:
+    """Mean of both directions together, over the time that has both."""
     total = weight = 0.0
     for s in samples:
-        rx, tx = s.values.get("pcie_rx_bytes_per_s"), s.values.get("pcie_tx_bytes_per_s")
+        rx, tx = s.values.get(received), s.values.get(sent)
         if rx is not None and tx is not None:
             total += (rx + tx) * s.covered_ms
             weight += s.covered_ms

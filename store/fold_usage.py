@@ -1,6 +1,6 @@
 """Who used a GPU in one clock hour: its time and energy split among the workloads seen on it. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,22 +17,68 @@ WEAKEST_LAST: Final = (WHOLE, MEMORY_TIME, EVEN)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A workload on a GPU in one interval; ``memory_bytes`` None: not told."""
+    """A workload on a GPU in one interval; None: not told."""
 
     workload: WorkloadKey
     memory_bytes: float | None
+    cpu_ratio: float | None = None
+    cpu_thread_ratio: float | None = None
+
+
+@dataclass(slots=True)
+class _Mean:
+    """A mean over the time that has the figure."""
+
+    total: float = 0.0
+    weight_ms: int = 0
+
+    def add(self, value: float | None, part_ms: int) -> None:
+        if value is not None:
+            self.total += value * part_ms
+            self.weight_ms += part_ms
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.weight_ms if self.weight_ms else None
 
 
 @dataclass(slots=True)
 class _Account:
     """What one workload (or nobody) had of the hour so far."""
 
+    workload: WorkloadKey | None = None
     allocated_ms: int = 0
     active_ms: int = 0
     effective_ms: int = 0
     memory_byte_ms: float | None = None
     energy_j: float | None = None
     methods: set[str] = field(default_factory=set)
+    cpu: _Mean = field(default_factory=_Mean)
+    cpu_thread: _Mean = field(default_factory=_Mean)
+
+
+class _Accounts:
+    """Accounts of one GPU's hour, one to a workload: what else is known of a workload (name, attributes) may change."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[object, _Account] = {}
+
+    def of_nobody(self) -> _Account:
+        return self._by_key.setdefault(None, _Account())
+
+    def of(self, holder: Holder, sample: GpuSample) -> _Account:
+        workload = holder.workload
+        key = (workload.host, workload.kind, workload.key)
+        account = self._by_key.get(key)
+        if account is None:
+            account = self._by_key[key] = _Account(workload)
+        if holder.cpu_ratio is not None or holder.cpu_thread_ratio is not None:
+            account.cpu.add(holder.cpu_ratio, sample.covered_ms)
+            account.cpu_thread.add(holder.cpu_thread_ratio, sample.covered_ms)
+        return account
+
+    def __iter__(self) -> Iterator[_Account]:
+        return iter(self._by_key.values())
 
 
 def holders_by_time(
@@ -50,7 +96,9 @@ def holders_by_time(
     """
     holders: dict[int, list[Holder]] = {}
     for process in processes:
-        holders.setdefault(process.ts_ms, []).append(Holder(process.workload, process.memory_used_bytes))
+        holders.setdefault(process.ts_ms, []).append(
+            Holder(process.workload, process.memory_used_bytes, process.cpu_ratio, process.cpu_thread_ratio)
+        )
     for sample in samples if engines else ():
         if sample.ts_ms not in holders and sample.activity is not Activity.EMPTY:
             seen = [Holder(engine, None) for engine, times in engines.items() if sample.ts_ms in times]
@@ -67,13 +115,13 @@ def fold_usage_hour(
     Time nobody is known to have held is the row without workload. The rows sum to the hour: milliseconds exactly,
     joules but for the last bit.
     """
-    accounts: dict[WorkloadKey | None, _Account] = {}
+    accounts = _Accounts()
     for sample in samples:
         present = holders.get(sample.ts_ms)
         if not present:
-            _book(accounts.setdefault(None, _Account()), sample, sample.covered_ms, _energy(sample), None)
+            _book(accounts.of_nobody(), sample, sample.covered_ms, _energy(sample), None)
         elif len(present) == 1:
-            account = accounts.setdefault(present[0].workload, _Account())
+            account = accounts.of(present[0], sample)
             account.methods.add(WHOLE)
             memory_bytes = present[0].memory_bytes
             if memory_bytes is None:  # alone on the card: what it holds is what the card says
@@ -82,15 +130,13 @@ def fold_usage_hour(
         else:
             _share(accounts, sample, present)
     return [
-        _usage(workload, account, gpu_uuid, hour_ms)
-        for workload, account in accounts.items()
+        _usage(account, gpu_uuid, hour_ms)
+        for account in accounts
         if account.allocated_ms > 0 or account.energy_j is not None
     ]
 
 
-def _share(
-    accounts: dict[WorkloadKey | None, _Account], sample: GpuSample, present: Sequence[Holder]
-) -> None:
+def _share(accounts: _Accounts, sample: GpuSample, present: Sequence[Holder]) -> None:
     memories = [holder.memory_bytes for holder in present]
     known = [memory for memory in memories if memory is not None]
     total = sum(known)
@@ -99,7 +145,7 @@ def _share(
     parts_ms = _split_ms(sample.covered_ms, shares)
     parts_j = _split(_energy(sample), shares)
     for holder, part_ms, part_j in zip(present, parts_ms, parts_j, strict=True):
-        account = accounts.setdefault(holder.workload, _Account())
+        account = accounts.of(holder, sample)
         account.methods.add(MEMORY_TIME if by_memory else EVEN)
         _book(account, sample, part_ms, part_j, holder.memory_bytes)
 
@@ -138,10 +184,10 @@ def _book(
         account.energy_j = part_j + (account.energy_j or 0.0)
 
 
-def _usage(workload: WorkloadKey | None, account: _Account, gpu_uuid: str, hour_ms: int) -> UsageHour:
+def _usage(account: _Account, gpu_uuid: str, hour_ms: int) -> UsageHour:
     weakest = max(account.methods or {WHOLE}, key=WEAKEST_LAST.index)
     return UsageHour(
-        workload=workload,
+        workload=account.workload,
         gpu_uuid=gpu_uuid,
         hour_ms=hour_ms,
         allocated_s=account.allocated_ms / 1000,
@@ -150,4 +196,6 @@ def _usage(workload: WorkloadKey | None, account: _Account, gpu_uuid: str, hour_
         memory_byte_s=None if account.memory_byte_ms is None else account.memory_byte_ms / 1000,
         energy_j=account.energy_j,
         share_method=weakest,
+        cpu_ratio=account.cpu.value,
+        cpu_thread_ratio=account.cpu_thread.value,
     )

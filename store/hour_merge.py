@@ -11,15 +11,16 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from core.activity import Activity
 from core.histogram import Histogram
-from core.hours import BatchPoint, EngineHour, GpuHour
-from core.samples import EnergyMethod, EngineSample, GpuSample
+from core.hours import BatchPoint, EngineHour, GpuHour, HostHour
+from core.samples import EnergyMethod, EngineSample, GpuSample, HostSample
 from core.units import HOUR_MS
+from store.fold_host import HOST_MEANS
 from store.fold_hours import MEANS, MIN_ENERGY_SHARE
 from store.fold_usage import WEAKEST_LAST
 
 CLEARLY_LESS: Final = 0.98
 """An hour that covers less than this share of the stored one is not news: its raw samples were purged."""
-H = TypeVar("H", GpuHour, EngineHour)
+H = TypeVar("H", GpuHour, EngineHour, HostHour)
 _ENGINE_SUMS: Final = (
     "generated_tokens",
     "busy_generated_tokens",
@@ -34,6 +35,7 @@ _ENGINE_SUMS: Final = (
 )
 _HIGHEST: Final = ("memory_used_max_bytes", "power_max_w", "temperature_max_c")
 _USAGE_SUMS: Final = ("allocated_s", "active_s", "effective_s", "memory_byte_s", "energy_j")
+_USAGE_MEANS: Final = ("cpu_ratio", "cpu_thread_ratio")
 
 
 class Span(NamedTuple):
@@ -79,6 +81,11 @@ def span_of(samples: Sequence[GpuSample] | Sequence[EngineSample]) -> Span:
     return Span(first.ts_ms + first.span_ms - first.covered_ms, last.ts_ms + last.covered_ms)
 
 
+def span_of_host(samples: Sequence[HostSample]) -> Span:
+    """Span of samples in order of time; each vouches for the whole of its interval."""
+    return Span(samples[0].ts_ms, samples[-1].ts_ms + samples[-1].span_ms)
+
+
 def judge(new: Folded[Any], stored: Stored | None) -> Verdict:
     """A fold that misses all that was stored shows that those samples are gone: then both are parts of the hour."""
     if stored is None:
@@ -106,7 +113,9 @@ def merged_gpu_hour(first: GpuHour, second: GpuHour) -> GpuHour:
     covered = (first.covered_s, second.covered_s)
     empty = [hour.seconds.get(Activity.EMPTY, 0.0) for hour in (first, second)]
     parked = [hour.seconds.get(Activity.PARKED, 0.0) for hour in (first, second)]
-    rest: dict[str, Any] = {name: mean(name, *covered) for name in (*MEANS, "pcie_bytes_per_s")}
+    rest: dict[str, Any] = {
+        name: mean(name, *covered) for name in (*MEANS, "pcie_bytes_per_s", "nvlink_bytes_per_s")
+    }
     rest |= {name: _highest(getattr(first, name), getattr(second, name)) for name in _HIGHEST}
     return replace(
         second,
@@ -125,6 +134,9 @@ def merged_gpu_hour(first: GpuHour, second: GpuHour) -> GpuHour:
         parked_power_w=mean("parked_power_w", *parked),
         sm_clock_hz=mean("sm_clock_hz", first.active_s, second.active_s),
         throttled_s=_sum(first.throttled_s, second.throttled_s),
+        slowed_power_s=_sum(first.slowed_power_s, second.slowed_power_s),
+        slowed_thermal_s=_sum(first.slowed_thermal_s, second.slowed_thermal_s),
+        temperature_margin_min_c=_lowest(first.temperature_margin_min_c, second.temperature_margin_min_c),
         **rest,
     )
 
@@ -159,8 +171,21 @@ def merged_usage(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any
     return {
         **second,
         **{name: _sum(first[name], second[name]) for name in _USAGE_SUMS},
+        **{
+            name: _mean(first[name], first["allocated_s"], second[name], second["allocated_s"])
+            for name in _USAGE_MEANS
+        },
         "share_method": weakest,
     }
+
+
+def merged_host_hour(first: HostHour, second: HostHour) -> HostHour:
+    """Both parts of a host's hour."""
+    means: dict[str, Any] = {
+        name: _mean(getattr(first, name), first.covered_s, getattr(second, name), second.covered_s)
+        for name in HOST_MEANS
+    }
+    return replace(second, covered_s=first.covered_s + second.covered_s, **means)
 
 
 def _busy_energy(first: EngineHour, second: EngineHour) -> float | None:
@@ -189,6 +214,10 @@ def _sum(first: float | None, second: float | None) -> float | None:
 
 def _highest(first: float | None, second: float | None) -> float | None:
     return max((value for value in (first, second) if value is not None), default=None)
+
+
+def _lowest(first: float | None, second: float | None) -> float | None:
+    return min((value for value in (first, second) if value is not None), default=None)
 
 
 def _mean(first: float | None, first_s: float, second: float | None, second_s: float) -> float | None:

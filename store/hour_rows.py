@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping
 
 from core.activity import Activity
 from core.histogram import Histogram
-from core.hours import BatchPoint, EngineHour, GpuHour, UsageHour
+from core.hours import BatchPoint, EngineHour, GpuHour, HostHour, UsageHour
 from core.samples import EnergyMethod
 
 _GPU_APART: Final = {"gpu_uuid", "seconds", "joules", "energy_method"}
@@ -17,6 +17,9 @@ GPU_PLAIN: Final = tuple(f.name for f in fields(GpuHour) if f.name not in _GPU_A
 """Fields of ``GpuHour`` that are columns of the same name."""
 ENGINE_PLAIN: Final = tuple(f.name for f in fields(EngineHour) if f.name not in _ENGINE_APART)
 """Fields of ``EngineHour`` that are columns of the same name."""
+
+HOST_PLAIN: Final = tuple(f.name for f in fields(HostHour) if f.name != "host")
+"""Fields of ``HostHour`` that are columns of the same name."""
 
 
 def gpu_hour_values(hour: GpuHour, gpu_id: int) -> dict[str, Any]:
@@ -86,4 +89,16 @@ def usage_hour_values(usage: UsageHour, gpu_id: int, workload_id: int | None) ->
         "memory_byte_s": usage.memory_byte_s,
         "energy_j": usage.energy_j,
         "share_method": usage.share_method,
+        "cpu_ratio": usage.cpu_ratio,
+        "cpu_thread_ratio": usage.cpu_thread_ratio,
     }
+
+
+def host_hour_values(hour: HostHour, host_id: int) -> dict[str, Any]:
+    """Columns of ``host_hour``."""
+    return {"host_id": host_id, **{name: getattr(hour, name) for name in HOST_PLAIN}}
+
+
+def host_hour_of(row: RowMapping, host: str) -> HostHour:
+    """A row of ``host_hour``, by column name."""
+    return HostHour(host=host, **{name: row[name] for name in HOST_PLAIN})

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from store.dbapi import Connection
-from store.keys import workload_key
+from store.keys import attributes_text, workload_key
 
 _UPSERT_GPU = """
     INSERT INTO gpu (gpu_uuid, host_id, gpu_index, model, memory_total_bytes, pci_bus_id, driver_version,
-                     max_sm_clock_hz, power_limit_default_w)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     max_sm_clock_hz, power_limit_default_w, compute_capability, power_averaging_s)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (gpu_uuid) DO UPDATE SET
         host_id = COALESCE(excluded.host_id, gpu.host_id),
         gpu_index = COALESCE(excluded.gpu_index, gpu.gpu_index),
@@ -19,7 +19,9 @@ _UPSERT_GPU = """
         pci_bus_id = COALESCE(excluded.pci_bus_id, gpu.pci_bus_id),
         driver_version = COALESCE(excluded.driver_version, gpu.driver_version),
         max_sm_clock_hz = COALESCE(excluded.max_sm_clock_hz, gpu.max_sm_clock_hz),
-        power_limit_default_w = COALESCE(excluded.power_limit_default_w, gpu.power_limit_default_w)
+        power_limit_default_w = COALESCE(excluded.power_limit_default_w, gpu.power_limit_default_w),
+        compute_capability = COALESCE(excluded.compute_capability, gpu.compute_capability),
+        power_averaging_s = COALESCE(excluded.power_averaging_s, gpu.power_averaging_s)
 """
 _UPSERT_ENGINE = """
     INSERT INTO engine (engine, host_id, kind, model, settings, gpu_uuids) VALUES (?, ?, ?, ?, ?, ?)
@@ -74,6 +76,8 @@ class Identities:
                     identity.driver_version,
                     identity.max_sm_clock_hz,
                     identity.power_limit_default_w,
+                    identity.compute_capability,
+                    identity.power_averaging_s,
                 ),
             )
             self._known_gpus[identity.gpu_uuid] = identity
@@ -125,11 +129,11 @@ class Identities:
         return found
 
     def workload_id(self, workload: WorkloadKey) -> int:
-        """Key of a workload; registers it."""
+        """Key of a workload; registers it, or completes its attributes."""
         found = self._workload_ids.get(workload)
         if found is None:
             natural = workload_key(workload)
-            found = self._workload_ids[workload] = self._id(
+            found = self._id(
                 "workload",
                 "natural_key",
                 natural,
@@ -143,17 +147,33 @@ class Identities:
                     workload.user,
                 ),
             )
+            if workload.attributes:
+                self._complete_attributes(found, workload.attributes)
+            self._workload_ids[workload] = found
         return found
 
-    def _host_id(self, name: str | None) -> int | None:
-        if name is None:
-            return None
+    def _complete_attributes(self, workload_id: int, attributes: Iterable[tuple[str, str]]) -> None:
+        """Add what is newly known of a workload; what is known and not told again stays."""
+        self._connection.begin()
+        ((text,),) = self._connection.fetch("SELECT attributes FROM workload WHERE id = ?", (workload_id,))
+        stored: dict[str, str] = json.loads(text)
+        completed = stored | dict(attributes)
+        if completed != stored:
+            self._connection.execute(
+                "UPDATE workload SET attributes = ? WHERE id = ?", (attributes_text(completed), workload_id)
+            )
+
+    def host_id(self, name: str) -> int:
+        """Key of a host; registers it."""
         found = self._host_ids.get(name)
         if found is None:
             found = self._host_ids[name] = self._id(
                 "host", "name", name, "INSERT INTO host (name) VALUES (?)", (name,)
             )
         return found
+
+    def _host_id(self, name: str | None) -> int | None:
+        return None if name is None else self.host_id(name)
 
     def _id(self, table: str, column: str, name: str, insert_sql: str, values: tuple[object, ...]) -> int:
         query = f"SELECT id FROM {table} WHERE {column} = ?"

@@ -9,24 +9,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
 from secrets import randbits
 from typing import Final, TypeVar
 
 from core.activity import Activity
+from core.delivery import Delivery
 from core.errors import StoreError
-from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
-from core.readings import EngineIdentity, GpuIdentity
-from core.samples import EngineSample, GpuEvent, GpuSample, ProcessSample
+from core.readings import EngineIdentity, GpuHealth, GpuIdentity
+from core.samples import EngineSample, GpuEvent, GpuSample, HostSample, ProcessSample
 from core.units import HOUR_MS
 from store.dbapi import Connection, shown
 from store.identities import Identities
-from store.sample_tables import ENGINE_SAMPLE, GPU_SAMPLE, PROCESS_SAMPLE, Row, SampleTable, SampleWriter
+from store.ingest_rows import engine_rows, gpu_rows, host_rows, process_rows
+from store.sample_tables import (
+    ENGINE_SAMPLE,
+    GPU_SAMPLE,
+    HOST_SAMPLE,
+    PROCESS_SAMPLE,
+    Row,
+    SampleTable,
+    SampleWriter,
+)
+from store.states import AgentSight, States
 
 T = TypeVar("T")
 
 BATCH_ROWS: Final = 5_000
 """Rows handed to the driver at once: constant memory however long the source."""
+_KINDS: Final = ("engine", "gpu", "host")
+"""What samples are of, in the order in which their rows are locked."""
 _UNHELD: Final = frozenset({Activity.EMPTY.value, Activity.UNKNOWN.value})
 _MARK = """
     INSERT INTO rollup_pending (hour_ms, kind, entity_id, mark) VALUES (?, ?, ?, ?)
@@ -50,7 +61,7 @@ _EVENT = """
 
 @dataclass(slots=True)
 class _Seen:
-    """First and last sight of one GPU or engine within a transaction."""
+    """First and last sight of one GPU, engine or host within a transaction."""
 
     first_ms: int
     last_ms: int
@@ -68,8 +79,9 @@ class Ingest:
         self._connection = connection
         self._identities = Identities(connection)
         self._writer = SampleWriter(connection)
-        self._hours: dict[str, set[tuple[int, int]]] = {"gpu": set(), "engine": set()}
-        self._seen: dict[str, dict[int, _Seen]] = {"gpu": {}, "engine": {}}
+        self._states = States(connection, self._identities)
+        self._hours: dict[str, set[tuple[int, int]]] = {kind: set() for kind in _KINDS}
+        self._seen: dict[str, dict[int, _Seen]] = {kind: {} for kind in _KINDS}
         self._held: dict[int, int] = {}
         try:
             connection.fetch("SELECT 1 FROM rollup_pending LIMIT 1")
@@ -91,15 +103,19 @@ class Ingest:
 
     def gpu_samples(self, samples: Iterable[GpuSample]) -> int:
         """Store samples; how many were new or completed a stored one."""
-        return self._store(GPU_SAMPLE, "gpu", samples, self._gpu_rows)
+        return self._store(GPU_SAMPLE, "gpu", samples, gpu_rows)
 
     def process_samples(self, samples: Iterable[ProcessSample]) -> int:
         """Store samples of workloads; how many were new."""
-        return self._store(PROCESS_SAMPLE, "gpu", samples, self._process_rows)
+        return self._store(PROCESS_SAMPLE, "gpu", samples, process_rows)
 
     def engine_samples(self, samples: Iterable[EngineSample]) -> int:
         """Store samples of engines; how many were new or completed a stored one."""
-        return self._store(ENGINE_SAMPLE, "engine", samples, self._engine_rows)
+        return self._store(ENGINE_SAMPLE, "engine", samples, engine_rows)
+
+    def host_samples(self, samples: Iterable[HostSample]) -> int:
+        """Store samples of hosts; how many were new."""
+        return self._store(HOST_SAMPLE, "host", samples, host_rows)
 
     def events(self, events: Iterable[GpuEvent]) -> int:
         """Store events; how many were new."""
@@ -109,14 +125,50 @@ class Ingest:
             self._connection.begin()
             return self._connection.executemany(_EVENT, rows) if rows else 0
 
+    def health(self, states: Iterable[GpuHealth]) -> None:
+        """Keep the newest state of each GPU with it."""
+        with self._sentences():
+            self._states.put_health(states)
+
+    def deliver(
+        self,
+        delivery: Delivery,
+        *,
+        agent_id: str | None = None,
+        sequence: int | None = None,
+        now_ms: int | None = None,
+    ) -> int:
+        """Store all of a delivery; how many rows were new. The same delivery again changes nothing.
+
+        Args:
+            delivery: what an agent has to say; its host is completed as GPUs are.
+            agent_id, sequence: which delivery of whose; kept with the host.
+            now_ms: when it came; None: the end of its newest sample stands for it.
+        """
+        self.gpus(delivery.gpus)
+        self.engines(delivery.engines)
+        new = self.gpu_samples(delivery.gpu_samples)
+        new += self.process_samples(delivery.process_samples)
+        new += self.engine_samples(delivery.engine_samples)
+        new += self.host_samples(delivery.host_samples)
+        new += self.events(delivery.events)
+        self.health(delivery.health)
+        if delivery.host is not None:
+            seen_ms = _newest_end(delivery) if now_ms is None else now_ms
+            with self._sentences():
+                self._states.put_host(delivery.host, AgentSight(agent_id, sequence, seen_ms))
+        return new
+
     def commit(self) -> None:
         """Make all of it durable at once: samples, first and last sight, marks of the hours to roll up."""
         with self._sentences():
-            if self._hours["gpu"] or self._hours["engine"]:
+            if any(self._hours.values()) or not self._states.empty:
                 self._connection.begin()
                 self._write_seen()
+                self._states.write()
                 self._write_marks()
             self._connection.commit()
+        self._states.committed()
         self._clear()
 
     def rollback(self) -> None:
@@ -127,10 +179,11 @@ class Ingest:
     def _forget(self) -> None:
         self._identities.forget()
         self._writer.forget()
+        self._states.forget()
         self._clear()
 
     def _clear(self) -> None:
-        for kind in ("gpu", "engine"):
+        for kind in _KINDS:
             self._hours[kind].clear()
             self._seen[kind].clear()
         self._held.clear()
@@ -152,12 +205,12 @@ class Ingest:
         table: SampleTable,
         kind: str,
         samples: Iterable[T],
-        rows_of: Callable[[Sequence[T]], list[Row]],
+        rows_of: Callable[[Identities, Sequence[T]], list[Row]],
     ) -> int:
         stored, source = 0, iter(samples)
         while batch := list(islice(source, BATCH_ROWS)):
             with self._sentences():
-                rows = rows_of(batch)
+                rows = rows_of(self._identities, batch)
                 written = self._writer.write(table, rows)
             if written:
                 stored += written
@@ -167,57 +220,6 @@ class Ingest:
                 if table is GPU_SAMPLE:
                     self._held.update(_last_held(rows, self._held))
         return stored
-
-    def _gpu_rows(self, samples: Sequence[GpuSample]) -> list[Row]:
-        ids, register = self._identities.gpu_ids, self._identities.gpu_id
-        rows: list[Row] = []
-        append = rows.append
-        for s in samples:
-            values = s.values
-            if not isfinite(sum(values.values())):
-                values = _finite(values)
-            append(
-                (
-                    ids.get(s.gpu_uuid) or register(s.gpu_uuid),
-                    s.ts_ms,
-                    s.span_ms,
-                    s.covered_ms,
-                    None if s.energy_method is None else s.energy_method.value,
-                    s.activity.value,
-                    *map(values.get, GPU_COLUMNS),
-                )
-            )
-        return rows
-
-    def _process_rows(self, samples: Sequence[ProcessSample]) -> list[Row]:
-        gpu_id, workload_id = self._identities.gpu_id, self._identities.workload_id
-        return [
-            (
-                gpu_id(s.gpu_uuid),
-                s.ts_ms,
-                workload_id(s.workload),
-                s.span_ms,
-                _known(s.memory_used_bytes),
-                _known(s.busy_ratio),
-                s.process_count,
-            )
-            for s in samples
-        ]
-
-    def _engine_rows(self, samples: Sequence[EngineSample]) -> list[Row]:
-        engine_id = self._identities.engine_id
-        return [
-            (
-                engine_id(s.engine),
-                s.ts_ms,
-                s.span_ms,
-                s.covered_ms,
-                s.busy_ms,
-                _known(s.busy_running_requests),
-                *map(_finite(s.values).get, ENGINE_COLUMNS),
-            )
-            for s in samples
-        ]
 
     def _note_sight(self, seen: dict[int, _Seen], rows: Sequence[Row]) -> None:
         for row in rows:
@@ -232,7 +234,7 @@ class Ingest:
 
     def _write_seen(self) -> None:
         # In key order, as everything that locks rows, so that two writers cannot wait for each other.
-        for kind in ("engine", "gpu"):
+        for kind in _KINDS:
             rows = [
                 (s.first_ms, s.first_ms, s.last_ms, s.last_ms, s.until_ms, s.until_ms, key)
                 for key, s in sorted(self._seen[kind].items())
@@ -244,12 +246,9 @@ class Ingest:
 
     def _write_marks(self) -> None:
         mark = randbits(62)
-        rows = [
-            (hour_ms, kind, key, mark)
-            for kind in ("engine", "gpu")
-            for key, hour_ms in sorted(self._hours[kind])
-        ]
-        self._connection.executemany(_MARK, rows)
+        rows = [(hour_ms, kind, key, mark) for kind in _KINDS for key, hour_ms in sorted(self._hours[kind])]
+        if rows:
+            self._connection.executemany(_MARK, rows)
 
 
 def _last_held(rows: Sequence[Row], held: Mapping[int, int]) -> dict[int, int]:
@@ -260,10 +259,11 @@ def _last_held(rows: Sequence[Row], held: Mapping[int, int]) -> dict[int, int]:
     return last
 
 
-def _finite(values: Mapping[str, float]) -> Mapping[str, float]:
-    """Without what is no number: an unknown value is absent."""
-    return {name: value for name, value in values.items() if isfinite(value)}
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or not isfinite(value) else value
+def _newest_end(delivery: Delivery) -> int | None:
+    samples = (
+        delivery.gpu_samples,
+        delivery.process_samples,
+        delivery.engine_samples,
+        delivery.host_samples,
+    )
+    return max((s.ts_ms + s.span_ms for of_kind in samples for s in of_kind), default=None)

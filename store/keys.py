@@ -1,8 +1,21 @@
 """Keys at the edge that more than one part of the store must build alike."""
 
+import json
+from collections.abc import Mapping
+
 from core.readings import WorkloadKey
 
 
 def workload_key(workload: WorkloadKey) -> str:
     """Host, kind and key of a workload in one text; unique in the fleet."""
     return "\x1f".join((workload.host or "", workload.kind, workload.key))
+
+
+def attributes_text(attributes: Mapping[str, str]) -> str:
+    """Attributes of a workload as the JSON text that is stored."""
+    return json.dumps(dict(attributes), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def attributes_of(text: str) -> tuple[tuple[str, str], ...]:
+    """Attributes of a workload from the JSON text that is stored: sorted pairs."""
+    return tuple(sorted(json.loads(text).items())) if text != "{}" else ()

@@ -20,7 +20,7 @@ LISTED: Final = """
     JOIN pg_class child ON child.oid = inhrelid
     WHERE inhparent = CAST(? AS regclass)
 """
-NAME: Final = re.compile(r"^(?P<table>gpu_sample|process_sample|engine_sample)_p(?P<day>\d{8})$")
+NAME: Final = re.compile(r"^(?P<table>gpu_sample|process_sample|engine_sample|host_sample)_p(?P<day>\d{8})$")
 
 
 def partition_name(table: str, day: int) -> str:

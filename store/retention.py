@@ -18,13 +18,19 @@ from store.engine import begin_write
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
+from store.models.host_hour import HostHourRow
 from store.models.job_run import JobRunRow
 from store.models.rollup_pending import RollupPendingRow
 from store.models.usage_hour import UsageHourRow
 from store.partitions import LISTED, day_of
 from store.tables import METADATA
 
-_OWNER: Final = {"gpu_sample": "gpu", "process_sample": "gpu", "engine_sample": "engine"}
+_OWNER: Final = {
+    "gpu_sample": "gpu",
+    "process_sample": "gpu",
+    "engine_sample": "engine",
+    "host_sample": "host",
+}
 LOCK_WAIT_S: Final = 5
 """How long a partition's drop waits for readers; after that the next run tries again."""
 
@@ -64,7 +70,7 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
             _delete_days(engine, METADATA.tables[table], raw_day, result)
     hour_before_ms = (now_ms // DAY_MS - hour_days) * DAY_MS
     with engine.begin() as connection:
-        for model in (GpuHourRow, EngineHourRow, UsageHourRow):
+        for model in (GpuHourRow, EngineHourRow, HostHourRow, UsageHourRow):
             result.hours += connection.execute(delete(model).where(model.hour_ms < hour_before_ms)).rowcount
         result.events += connection.execute(
             delete(GpuEventRow).where(GpuEventRow.ts_ms < hour_before_ms)
@@ -151,7 +157,7 @@ def _delete_days(engine: Engine, table: Table, before_day: int, result: PurgeRes
 
 
 def _days(engine: Engine, table: Table, key: Any, key_value: int, before_day: int) -> Iterator[int]:
-    """Days before ``before_day`` that hold samples of one GPU or engine; empty stretches are skipped."""
+    """Days before ``before_day`` that hold samples of one GPU, engine or host; empty stretches are skipped."""
     from_ms_ = None
     while True:
         statement = select(func.min(table.c.ts_ms)).where(key == key_value)

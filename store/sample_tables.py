@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.metrics import BY_NAME, ENGINE_COLUMNS, GPU_COLUMNS, Fold
+from core.metrics import BY_NAME, ENGINE_COLUMNS, GPU_COLUMNS, HOST_COLUMNS, Fold
 from store.dbapi import Connection
 from store.partitions import Partitions
 
@@ -103,7 +103,17 @@ GPU_SAMPLE: Final = SampleTable(
 PROCESS_SAMPLE: Final = SampleTable(
     "process_sample",
     ("gpu_id", "ts_ms", "workload_id"),
-    ("gpu_id", "ts_ms", "workload_id", "span_ms", "memory_used_bytes", "busy_ratio", "process_count"),
+    (
+        "gpu_id",
+        "ts_ms",
+        "workload_id",
+        "span_ms",
+        "memory_used_bytes",
+        "busy_ratio",
+        "process_count",
+        "cpu_ratio",
+        "cpu_thread_ratio",
+    ),
     covered_at=None,
 )
 ENGINE_SAMPLE: Final = SampleTable(
@@ -112,7 +122,10 @@ ENGINE_SAMPLE: Final = SampleTable(
     ("engine_id", "ts_ms", "span_ms", "covered_ms", "busy_ms", "busy_running_requests", *ENGINE_COLUMNS),
     covered_at=3,
 )
-SAMPLE_TABLES: Final = (GPU_SAMPLE, PROCESS_SAMPLE, ENGINE_SAMPLE)
+HOST_SAMPLE: Final = SampleTable(
+    "host_sample", ("host_id", "ts_ms"), ("host_id", "ts_ms", "span_ms", *HOST_COLUMNS), covered_at=None
+)
+SAMPLE_TABLES: Final = (GPU_SAMPLE, PROCESS_SAMPLE, ENGINE_SAMPLE, HOST_SAMPLE)
 
 
 class SampleWriter:

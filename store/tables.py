@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from store.models.api_token import ApiTokenRow
 from store.models.base import Base
 from store.models.engine import EngineRow
 from store.models.engine_hour import EngineHourRow
@@ -11,6 +12,8 @@ from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.gpu_sample import GpuSampleRow
 from store.models.host import HostRow
+from store.models.host_hour import HostHourRow
+from store.models.host_sample import HostSampleRow
 from store.models.job_run import JobRunRow
 from store.models.mail_log import MailLogRow
 from store.models.meta import MetaRow
@@ -30,10 +33,12 @@ MODELS: Final[tuple[type[Base], ...]] = (
     ProcessSampleRow,
     EngineRow,
     EngineSampleRow,
+    HostSampleRow,
     GpuEventRow,
     RollupPendingRow,
     GpuHourRow,
     EngineHourRow,
+    HostHourRow,
     UsageHourRow,
     PriceRow,
     RecommendationRow,
@@ -41,5 +46,6 @@ MODELS: Final[tuple[type[Base], ...]] = (
     JobRunRow,
     MailLogRow,
     MetaRow,
+    ApiTokenRow,
 )
 METADATA: Final = Base.metadata

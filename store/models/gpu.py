@@ -11,6 +11,8 @@ class GpuRow(Base):
 
     ``first_sample_ms`` … ``last_held_ms`` are kept by ingest, so that no page asks the raw samples for them:
     start of the first and of the newest sample, end of the newest, start of the newest in which the GPU was held.
+    ``health`` is the newest state as JSON text (``core.readings.GpuHealth.facts``), asked at ``health_ms``: written
+    when it changed, else at most every ten minutes.
     """
 
     __tablename__ = "gpu"
@@ -29,3 +31,7 @@ class GpuRow(Base):
     last_sample_ms: Mapped[int | None]
     seen_until_ms: Mapped[int | None]
     last_held_ms: Mapped[int | None]
+    compute_capability: Mapped[str | None]
+    power_averaging_s: Mapped[float | None]
+    health: Mapped[str | None]
+    health_ms: Mapped[int | None]

@@ -22,3 +22,5 @@ class ProcessSampleRow(Base):
     memory_used_bytes: Mapped[float | None]
     busy_ratio: Mapped[float | None]
     process_count: Mapped[int] = mapped_column(Integer)
+    cpu_ratio: Mapped[float | None]
+    cpu_thread_ratio: Mapped[float | None]

@@ -5,11 +5,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from store.models.base import Base, one_of
 
-KINDS = ("gpu", "engine")
+KINDS = ("gpu", "engine", "host")
 
 
 class RollupPendingRow(Base):
-    """One hour of one GPU or engine.
+    """One hour of one GPU, engine or host.
 
     ``mark`` is a new random number each time samples arrive: the roll-up removes a mark only if it is still the
     one it read samples under, so no late sample is forgotten.

@@ -30,3 +30,5 @@ class UsageHourRow(Base):
     memory_byte_s: Mapped[float | None]
     energy_j: Mapped[float | None]
     share_method: Mapped[str]
+    cpu_ratio: Mapped[float | None]
+    cpu_thread_ratio: Mapped[float | None]

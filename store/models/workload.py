@@ -10,6 +10,7 @@ class WorkloadRow(Base):
     """One workload.
 
     ``natural_key`` is host, kind and key in one text: a unique constraint over a host that may be NULL would not hold.
+    ``attributes`` is a JSON object of texts: what else is known of it (``core.readings.WorkloadKey``).
     """
 
     __tablename__ = "workload"
@@ -21,3 +22,4 @@ class WorkloadRow(Base):
     key: Mapped[str]
     name: Mapped[str]
     user_name: Mapped[str | None]
+    attributes: Mapped[str] = mapped_column(server_default="{}")

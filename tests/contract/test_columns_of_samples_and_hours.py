@@ -3,8 +3,9 @@
 from dataclasses import fields
 
 from core.activity import Activity
-from core.hours import EngineHour, GpuHour, UsageHour
-from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
+from core.hours import EngineHour, GpuHour, HostHour, UsageHour
+from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS, HOST_COLUMNS
+from core.readings import GpuIdentity, HostIdentity
 from store.sample_tables import SAMPLE_TABLES
 from store.tables import METADATA
 
@@ -26,6 +27,16 @@ def test_every_engine_metric_has_a_column_and_no_column_lacks_a_metric() -> None
     assert columns("engine_sample") == [*keys, *ENGINE_COLUMNS]
 
 
+def test_every_host_metric_has_a_column_and_no_column_lacks_a_metric() -> None:
+    assert columns("host_sample") == ["host_id", "ts_ms", "span_ms", *HOST_COLUMNS]
+
+
+def test_a_gpu_and_a_host_have_a_column_for_everything_their_identity_says() -> None:
+    renamed = {"index": "gpu_index", "host": "host_id"}
+    assert {renamed.get(f.name, f.name) for f in fields(GpuIdentity)} <= set(columns("gpu"))
+    assert {f.name for f in fields(HostIdentity)} <= set(columns("host"))
+
+
 def test_ingest_writes_every_column_of_the_sample_tables_in_their_order() -> None:
     for table in SAMPLE_TABLES:
         assert list(table.columns) == columns(table.name)
@@ -36,7 +47,7 @@ def test_ingest_writes_every_column_of_the_sample_tables_in_their_order() -> Non
 
 def test_sample_keys_start_with_whose_and_days_partition_them() -> None:
     for table in SAMPLE_TABLES:
-        assert table.keys[0] in {"gpu_id", "engine_id"}
+        assert table.keys[0] in {"gpu_id", "engine_id", "host_id"}
         assert METADATA.tables[table.name].dialect_options["postgresql"]["partition_by"] == "RANGE (ts_ms)"
         assert METADATA.tables[table.name].dialect_options["sqlite"]["with_rowid"] is False
 
@@ -55,6 +66,11 @@ def test_an_engine_hour_has_a_column_for_every_field() -> None:
 def test_a_usage_hour_has_a_column_for_every_field() -> None:
     plain = {field.name for field in fields(UsageHour)} - {"workload", "gpu_uuid"}
     assert set(columns("usage_hour")) == plain | {"id", "gpu_id", "workload_id"}
+
+
+def test_a_host_hour_has_a_column_for_every_field() -> None:
+    plain = {field.name for field in fields(HostHour)} - {"host"}
+    assert set(columns("host_hour")) == {"host_id"} | plain | SPAN
 
 
 def test_every_constraint_has_a_name_of_the_convention() -> None:

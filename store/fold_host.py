@@ -1,0 +1,31 @@
+"""Samples of one host folded over one clock hour. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.hours import HostHour
+from core.samples import HostSample
+
+HOST_MEANS: Final = (
+    "cpu_busy_ratio",
+    "cpu_busiest_ratio",
+    "iowait_ratio",
+    "host_memory_used_bytes",
+    "host_power_w",
+)
+"""Metrics whose mean an hour keeps under the same name."""
+
+
+def fold_host_hour(host: str, hour_ms: int, samples: Sequence[HostSample]) -> HostHour | None:
+    """Fold the samples of one host that start in one hour; None when there are none."""
+    if not samples:
+        return None
+    means: dict[str, Any] = {name: _mean(samples, name) for name in HOST_MEANS}
+    return HostHour(host, hour_ms, sum(s.span_ms for s in samples) / 1000, **means)
+
+
+def _mean(samples: Sequence[HostSample], name: str) -> float | None:
+    """Mean over the time that has the metric."""
+    known = [(s.values[name], s.span_ms) for s in samples if name in s.values]
+    weight = sum(span_ms for _, span_ms in known)
+    return sum(value * span_ms for value, span_ms in known) / weight if weight else None
