@@ -1,68 +1,90 @@
-"""``gpuwise agent``: the daemon on a GPU host, and ``--once`` for a look. argparse: nothing of the server is loaded."""
+"""``gpuwise agent``: the daemon on a GPU host, ``--once`` for a look, ``pause``, ``resume`` and ``status`` of a running one.
+
+argparse: nothing of the server is loaded.
+"""
 
 import argparse
 import json
-import signal
+import logging
 import socket
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
-from agent.attribution import Attribution
-from agent.nvml import Driver, NvmlError
-from agent.once import once
-from agent.sinks.base import Sink
-from agent.sources.live import LiveSource
 from core import logs
+from core.errors import GpuwiseError
 from core.settings import Settings, load
 
 LEAST_INTERVAL_S: Final = 0.1
 MOST_INTERVAL_S: Final = 60.0
 
+log = logging.getLogger(__name__)
+
 
 def main(
     argv: Sequence[str] | None = None,
     *,
-    library: Any = None,
     prepare: Callable[[str], None] = lambda _database_url: None,
 ) -> int:
     """Run the agent. Exit codes: 0 ended in order, 1 failed, 2 usage.
 
     Args:
         argv: words after ``gpuwise agent``.
-        library: a module with pynvml's names, for tests; default pynvml.
         prepare: makes a database usable before the first sample; the command line passes one that can.
 
     Raises:
-        GpuwiseError: no usable driver, or the database cannot be opened.
+        GpuwiseError: no usable driver, or the spool cannot be used.
     """
-    words = _parser().parse_args(argv)
-    settings = load({"database_url": words.database_url, "hostname": words.hostname})
+    words = parser().parse_args(argv)
+    flags = {
+        name: value for name, value in vars(words).items() if name not in {"once", "order", "json", "for_"}
+    }
+    settings = load(flags)
+    if words.order is not None:
+        return _order(words, Path(settings.spool_path).parent)
     host = settings.hostname or socket.gethostname()
-    driver = Driver(library)
-    try:
-        source = LiveSource(driver, host, Attribution(host))
-        if words.once:
-            return _once(source)
-        prepare(settings.database_url)
-        return _serve(source, settings, words.interval)
-    finally:
-        driver.close()
+    if words.once:
+        return _once(settings, host)
+    return _serve(settings, host, prepare)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gpuwise agent", description="Sample the GPUs of this host.")
-    parser.add_argument("--once", action="store_true", help="print one sample of each GPU as JSON and end")
-    parser.add_argument(
-        "--sink", choices=["database"], default="database", help="where samples go [database]"
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="gpuwise agent", description="Sample the GPUs of this host.")
+    made.add_argument(
+        "order",
+        nargs="?",
+        choices=["pause", "resume", "status"],
+        help="of the agent that runs here: let go of the driver, take it up again, say how it fares",
     )
-    parser.add_argument("--database-url", metavar="URL", help="sqlite:///PATH or postgresql://USER@HOST/DB")
-    parser.add_argument(
-        "--interval", type=_interval, default=1.0, metavar="SECONDS", help="distance of readings [1]"
+    made.add_argument("--once", action="store_true", help="print one sample of each GPU as JSON and end")
+    made.add_argument("--sink", choices=["database", "server"], help="where samples go [database]")
+    made.add_argument("--database-url", metavar="URL", help="sqlite:///PATH or postgresql://USER@HOST/DB")
+    made.add_argument("--server-url", metavar="URL", help="the gpuwise server that samples are pushed to")
+    made.add_argument("--server-token-file", metavar="FILE", help="file with the token of this host")
+    made.add_argument(
+        "--server-ca-file", metavar="FILE", help="certificates to trust instead of the system's"
     )
-    parser.add_argument("--hostname", help="name of this host in the store [the system's]")
-    return parser
+    made.add_argument(
+        "--interval", dest="interval_s", type=_interval, metavar="SECONDS", help="distance of readings [1]"
+    )
+    made.add_argument("--sample-s", type=float, metavar="SECONDS", help="length of a sample [10]")
+    made.add_argument("--hostname", help="name of this host in the store [the system's]")
+    made.add_argument(
+        "--spool-path", metavar="FILE", help="SQLite file that keeps samples until they are delivered"
+    )
+    made.add_argument(
+        "--engine-url",
+        dest="engine_urls",
+        action="append",
+        metavar="URL",
+        help="metrics page of an LLM server that is not found by itself (repeatable)",
+    )
+    made.add_argument("--dcgm-url", metavar="URL", help="metrics page of a dcgm-exporter ['auto'; '' is off]")
+    made.add_argument("--for", dest="for_", metavar="TIME", help="pause: how long, e.g. 15m [1h]")
+    made.add_argument("--json", action="store_true", help="status: print JSON")
+    return made
 
 
 def _interval(text: str) -> float:
@@ -75,30 +97,41 @@ def _interval(text: str) -> float:
     return seconds
 
 
-def _once(source: LiveSource) -> int:
-    samples = once(source)
+def _order(words: argparse.Namespace, folder: Path) -> int:
+    from agent import control
+
+    if words.order == "pause":
+        print(control.pause(folder, None if words.for_ is None else control.parse_duration(words.for_)))
+    elif words.order == "resume":
+        print(control.resume(folder))
+    else:
+        fields = control.status(folder)
+        print(json.dumps(fields, indent=2) if words.json else control.status_text(fields))
+        return 0 if fields.get("running") else 1
+    return 0
+
+
+def _once(settings: Settings, host: str) -> int:
+    from agent.once import once
+
+    logs.set_up(logging.ERROR)
+    samples = once(settings, host)
     if not samples:
-        raise NvmlError("the NVIDIA driver is there but shows no GPU")
+        raise GpuwiseError("the NVIDIA driver is there but shows no GPU")
     json.dump(samples, sys.stdout, indent=2)
     print()
     return 0
 
 
-def _serve(source: LiveSource, settings: Settings, interval_s: float) -> int:
-    from agent.loop import run
-    from agent.sinks.database import DatabaseSink
-
-    def make_sink() -> Sink:
-        return DatabaseSink(settings.database_url)
+def _serve(settings: Settings, host: str, prepare: Callable[[str], None]) -> int:
+    from agent.service import run
 
     logs.set_up()
-    stop = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        run(source, make_sink, interval_s=interval_s, stop=stop)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if settings.sink == "database":
+        try:
+            prepare(settings.database_url)
+        except GpuwiseError as error:
+            # The spool keeps what is sampled until the database is there.
+            log.warning("database is not ready yet", extra={"error": str(error)})
+    run(settings, host)
     return 0

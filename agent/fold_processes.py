@@ -15,9 +15,15 @@ class _Instant:
     count: int = 0
     memory_bytes: float | None = None
     busy_ratio: float | None = None
+    cpu_ratio: float | None = None
+    cpu_thread_ratio: float | None = None
 
     def take(self, reading: ProcessReading) -> None:
         self.count += 1
+        if reading.cpu_ratio is not None:
+            self.cpu_ratio = (self.cpu_ratio or 0.0) + reading.cpu_ratio
+        if reading.cpu_thread_ratio is not None:
+            self.cpu_thread_ratio = max(self.cpu_thread_ratio or 0.0, reading.cpu_thread_ratio)
         if reading.memory_used_bytes is not None:
             self.memory_bytes = (self.memory_bytes or 0.0) + reading.memory_used_bytes
         if reading.busy_ratio is not None:
@@ -33,6 +39,8 @@ class _Workload:
     count: int = 0
     memory_bytes: float | None = None
     busy: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    cpu_thread: list[float] = field(default_factory=list)
 
     def take(self, reading: ProcessReading) -> None:
         if reading.ts_ms != self.now.ts_ms:
@@ -46,6 +54,10 @@ class _Workload:
             self.memory_bytes = max(self.memory_bytes or 0.0, self.now.memory_bytes)
         if self.now.busy_ratio is not None:
             self.busy.append(self.now.busy_ratio)
+        if self.now.cpu_ratio is not None:
+            self.cpu.append(self.now.cpu_ratio)
+        if self.now.cpu_thread_ratio is not None:
+            self.cpu_thread.append(self.now.cpu_thread_ratio)
 
 
 @dataclass(slots=True)
@@ -60,7 +72,8 @@ class _Open:
 class ProcessFold:
     """Readings of processes into one sample per GPU, workload and interval.
 
-    Memory is the highest sum over the workload's processes, busy the mean, the count the highest.
+    Memory is the highest sum over the workload's processes, busy and CPU the mean of sums, the busiest thread the
+    mean of the highest, the count the highest.
     """
 
     def __init__(self, *, span_ms: int = SAMPLE_MS) -> None:
@@ -105,7 +118,6 @@ class ProcessFold:
         samples = []
         for workload in held.workloads.values():
             workload.settle()
-            busy = workload.busy
             samples.append(
                 ProcessSample(
                     gpu_uuid,
@@ -113,8 +125,14 @@ class ProcessFold:
                     self._span,
                     workload.key,
                     workload.memory_bytes,
-                    sum(busy) / len(busy) if busy else None,
+                    _mean(workload.busy),
                     workload.count,
+                    _mean(workload.cpu),
+                    _mean(workload.cpu_thread),
                 )
             )
         return samples
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,182 +1,168 @@
-"""The daemon's loop: a grid of deadlines, samples into the sink as they are complete, an orderly end.
-
-The driver is asked in a thread of its own: a call that hangs there neither stops what is folded already from
-being stored nor the end of the process.
-"""
+"""The hub of the agent: frames, pages and its own figures through the folds, an interval at a time into the spool."""
 
 import logging
-import queue
-import threading
-import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from agent.batch import Batch
-from agent.nvml import NvmlError
-from agent.sinks.base import Sink
-from agent.sources.live import LiveSource
-from agent.sources.series import Thing
-from core.clock import now_ms
-from core.errors import GpuwiseError
-from core.samples import GpuEvent
+from agent.collectors.host import HostCollector, OwnCost
+from agent.intake import Intake, Something
+from agent.reader import Reader
+from agent.scraper import Scraper
+from agent.sender import Sender
+from agent.spool import Spool, SpoolFullError
+from core.activity import Activity
+from core.clock import SteadyClock
+from core.delivery import Delivery
+from core.readings import EngineIdentity, GpuHealth
+from core.samples import GpuEvent, GpuSample
 
 log = logging.getLogger(__name__)
 
-QUEUED_TICKS: Final = 600
-"""Rounds that wait while the sink is slow; after that the newest are dropped and counted."""
-RETRY_S: Final = 10.0
-"""Time until the next try after the sink refused."""
-CLOCK_STEP_MS: Final = 10_000
-"""A clock set back by more than this starts new series; by less, readings wait until it has caught up."""
-
-Round = list[Thing | GpuEvent]
+GRACE_MS: Final = 1_500
+"""An interval is handed on this long after its end: its last readings and counters are in by then."""
+LONGEST_POLL_S: Final = 0.5
+UNSAVED: Final = 360
+"""Deliveries kept in memory while the disk of the spool is full: an hour of ten-second intervals."""
 
 
 @dataclass(slots=True)
-class Counts:
-    """What the loop did; for the log and for tests."""
+class Parts:
+    """What the hub works with."""
 
-    ticks: int = 0
-    skipped: int = 0
-    failed: int = 0
-    dropped: int = 0
-    sink_errors: int = 0
-
-
-class Poller:
-    """Asks the source on a grid of monotonic deadlines. A tick that is late skips, it never queues."""
-
-    def __init__(self, source: LiveSource, interval_s: float, stop: threading.Event, counts: Counts) -> None:
-        self._source, self._interval, self._stop, self._counts = source, interval_s, stop, counts
-        self.rounds: queue.Queue[Round] = queue.Queue(QUEUED_TICKS)
-        self.thread = threading.Thread(target=self._run, name="nvml-poller", daemon=True)
-
-    def _run(self) -> None:
-        due = time.monotonic()
-        while not self._stop.is_set():
-            self._tick()
-            due += self._interval
-            late = time.monotonic() - due
-            if late > 0:
-                missed = int(late // self._interval) + 1
-                self._counts.skipped += missed
-                due += missed * self._interval
-            self._stop.wait(due - time.monotonic())
-
-    def _tick(self) -> None:
-        try:
-            self.rounds.put_nowait(self._source.tick(now_ms))
-            self._counts.ticks += 1
-        except queue.Full:
-            self._counts.dropped += 1
-        except NvmlError as error:
-            self._counts.failed += 1
-            log.warning("driver does not answer", extra={"error": str(error)})
-        except Exception:
-            # One of the three places of such a catch: a tick that fails is logged and the next one comes.
-            self._counts.failed += 1
-            log.exception("tick failed")
+    reader: Reader
+    intake: Intake
+    clock: SteadyClock
+    scraper: Scraper
+    spool: Spool
+    sender: Sender
+    host: HostCollector
+    cost: OwnCost
 
 
-def run(
-    source: LiveSource,
-    make_sink: Callable[[], Sink],
-    *,
-    interval_s: float,
-    stop: threading.Event,
-) -> Counts:
-    """Sample until ``stop`` is set, then flush within a second.
+class Hub:
+    """One step at a time: take what came, and close an interval when its time has come.
 
-    Args:
-        source: the GPUs.
-        make_sink: opens the sink; called again after it refused.
-        interval_s: distance of readings.
-        stop: ends the loop.
-
-    Raises:
-        GpuwiseError: the sink cannot be opened at the start.
+    Attributes:
+        unsaved: deliveries that found no room in the spool yet. dropped_rows: rows that were lost from there.
     """
-    counts = Counts()
-    writer = _Writer(make_sink, counts)
-    poller = Poller(source, interval_s, stop, counts)
-    poller.thread.start()
-    try:
-        while not stop.is_set():
-            try:
-                writer.take(poller.rounds.get(timeout=0.25))
-            except queue.Empty:
-                continue
-    finally:
-        stop.set()
-        poller.thread.join(0.3)
-        while not poller.rounds.empty():
-            writer.take(poller.rounds.get_nowait())
-        writer.end()
-    log.info(
-        "agent ended",
-        extra={
-            "ticks": counts.ticks,
-            "skipped": counts.skipped,
-            "failed": counts.failed,
-            "dropped": counts.dropped,
-        },
-    )
-    return counts
 
+    def __init__(
+        self, parts: Parts, *, span_ms: int, watch: Callable[[list[Something]], None] | None = None
+    ) -> None:
+        self._parts, self._span = parts, span_ms
+        self._batch = Batch(span_ms=span_ms)
+        self._engines: dict[str, EngineIdentity] = {}
+        self._watch = watch
+        self.unsaved: deque[Delivery] = deque()
+        self.dropped_rows = 0
+        self._border_ms = self._next_border()
 
-class _Writer:
-    """Folds rounds and writes what is complete; keeps it for the next try when the sink refuses."""
+    def step(self) -> None:
+        """Wait for what comes, at most half a second."""
+        parts = self._parts
+        due_s = (self._border_ms + GRACE_MS - parts.clock.ms_now()) / 1000
+        frames = parts.reader.poll(min(max(due_s, 0.0), LONGEST_POLL_S))
+        step_ms = parts.clock.look()
+        if step_ms:
+            log.warning("the clock was set, new series begin", extra={"ahead_by_ms": step_ms})
+            self._break()
+            self._border_ms = self._next_border()
+        for frame in frames:
+            self._take(parts.intake.take(frame))
+        self._take_pages()
+        if parts.clock.ms_now() >= self._border_ms + GRACE_MS:
+            self._close()
 
-    def __init__(self, make_sink: Callable[[], Sink], counts: Counts) -> None:
-        self._make_sink = make_sink
-        self._counts = counts
-        self._sink: Sink | None = make_sink()
-        self._batch = Batch(self._sink)
-        self._retry_s = 0.0
-        self._last_ms = 0
-
-    def take(self, things: Round) -> None:
-        """Fold one round; write when an interval was completed."""
-        for thing in things:
-            if isinstance(thing, GpuEvent):
-                self._batch.take_event(thing)
-            else:
-                self._take(thing)
-        self._batch.advance(self._last_ms)
-        if self._batch.waiting and time.monotonic() >= self._retry_s:
-            self._write()
+    def let_go(self) -> None:
+        """Before a pause or the end: what is open is folded as far as it goes."""
+        self._break()
 
     def end(self) -> None:
-        """Fold what is open and write it: the last chance."""
+        """Fold what is open and hand it to the spool: the last chance."""
+        self._break()
+        self._deliver()
+
+    def _break(self) -> None:
+        self._take(self._parts.intake.release())
         self._batch.flush()
-        self._write()
-        if self._sink is not None:
-            self._sink.close()
 
-    def _take(self, thing: Thing) -> None:
-        ts_ms = getattr(thing, "ts_ms", None)
-        if ts_ms is not None:
-            if ts_ms < self._last_ms - CLOCK_STEP_MS:
-                log.warning("the clock was set back", extra={"by_ms": self._last_ms - ts_ms})
-                self._batch.flush()
-                self._last_ms = ts_ms
-            self._last_ms = max(self._last_ms, ts_ms)
-        self._batch.take(thing, write=False)
+    def _next_border(self) -> int:
+        now = self._parts.clock.ms_now()
+        return now - now % self._span + self._span
 
-    def _write(self) -> None:
+    def _take(self, things: list[Something]) -> None:
+        batch = self._batch
+        for thing in things:
+            if isinstance(thing, GpuEvent):
+                batch.take_event(thing)
+            elif isinstance(thing, GpuHealth):
+                batch.delivery.health.append(thing)
+            else:
+                batch.take(thing, write=False)
+        if self._watch is not None and things:
+            self._watch(things)
+
+    def _take_pages(self) -> None:
+        scraper, intake = self._parts.scraper, self._parts.intake
+        scraper.servers = intake.servers
+        while not scraper.outside.empty():
+            intake.outside(*scraper.outside.get())
+        things: list[Something] = []
+        while not scraper.found.empty():
+            thing = scraper.found.get()
+            if isinstance(thing, EngineIdentity):
+                self._engines[thing.engine] = thing
+            things.append(thing)
+        self._take(things)
+
+    def _close(self) -> None:
+        """The interval that ended: the host, GPUs that do not answer, and everything folded since the last one."""
+        parts, start_ms = self._parts, self._border_ms - self._span
+        self._batch.advance(self._border_ms)
+        delivery = self._batch.delivery
+        delivery.gpu_samples += [
+            GpuSample(uuid, start_ms, self._span, 0, {}, None, Activity.UNKNOWN)
+            for uuid, state in parts.intake.away.items()
+            if state == "stuck"
+        ]
+        sample = parts.host.sample(start_ms, self._span, self._own_figures())
+        if sample is not None:
+            delivery.host_samples.append(sample)
+        self._deliver()
+        self._border_ms = self._next_border()
+
+    def _own_figures(self) -> dict[str, float]:
+        parts = self._parts
+        return {
+            **parts.cost.sample(parts.reader.pids),
+            **parts.intake.take_costs(),
+            "agent_written_bytes": float(parts.spool.take_written() + parts.sender.take_written()),
+            "agent_waiting_count": float(parts.spool.waiting),
+            "agent_dropped_count": float(parts.spool.dropped_rows + self.dropped_rows),
+        }
+
+    def _deliver(self) -> None:
+        """Everything that has gathered, with who says it, into the spool."""
+        delivery = self._batch.take_delivery()
+        if delivery.empty:
+            return
+        delivery.host = self._parts.host.identity()
+        delivery.gpus = list(self._parts.intake.gpus.values())
+        delivery.engines = list(self._engines.values())
+        self.unsaved.append(delivery)
+        self._save()
+
+    def _save(self) -> None:
+        spool = self._parts.spool
         try:
-            if self._sink is None:
-                self._sink = self._make_sink()
-                self._batch.use(self._sink)
-            self._batch.write()
-        except GpuwiseError as error:
-            self._counts.sink_errors += 1
-            self._retry_s = time.monotonic() + RETRY_S
-            self._counts.dropped += self._batch.trim()
-            log.warning(
-                "samples could not be stored", extra={"error": str(error), "waiting": self._batch.waiting}
-            )
-            if self._sink is not None:
-                self._sink.close()
-            self._sink = None
+            while self.unsaved:
+                spool.append(self.unsaved[0])
+                self.unsaved.popleft()
+        except SpoolFullError as error:
+            log.warning("spool is full", extra={"error": str(error), "kept_in_memory": len(self.unsaved)})
+            while len(self.unsaved) > UNSAVED:
+                self.dropped_rows += self.unsaved.popleft().row_count
+        self._parts.sender.wake()

@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from typing import Final
 
 
 def now_ms() -> int:
@@ -31,3 +32,47 @@ def iso(ts_ms: int | None) -> str | None:
     if ts_ms is None:
         return None
     return from_ms(ts_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+STEP_NS: Final = 1_000_000_000
+"""The wall clock against the monotonic one: a difference beyond a second is a step, below it is drift."""
+SLEW: Final = 0.1
+"""Share of a drift that one look takes over: time never stands still or jumps for a correction by NTP."""
+
+
+class SteadyClock:
+    """Wall time that runs evenly: the monotonic clock, kept near the wall clock.
+
+    Readings carry monotonic instants. Energy, means and coverage come from their distances, so a wall clock that is
+    set forward or back must not reach them; only where a step was made does a new series begin.
+    """
+
+    __slots__ = ("_offset_ns",)
+
+    def __init__(self) -> None:
+        self._offset_ns = _offset_ns()
+
+    def ms(self, mono_ns: int) -> int:
+        """UTC epoch milliseconds of a monotonic instant."""
+        return (mono_ns + self._offset_ns) // 1_000_000
+
+    def now_ns(self) -> int:
+        """Monotonic nanoseconds now."""
+        return time.monotonic_ns()
+
+    def ms_now(self) -> int:
+        """UTC epoch milliseconds now."""
+        return self.ms(time.monotonic_ns())
+
+    def look(self) -> int:
+        """Follow the wall clock; milliseconds of a step that was made (ahead is positive), 0 without one."""
+        difference = _offset_ns() - self._offset_ns
+        if abs(difference) <= STEP_NS:
+            self._offset_ns += int(difference * SLEW)
+            return 0
+        self._offset_ns += difference
+        return difference // 1_000_000
+
+
+def _offset_ns() -> int:
+    return time.time_ns() - time.monotonic_ns()

@@ -1,0 +1,260 @@
+"""The threads of the driver process: what is asked when, each thread on its own grid of monotonic deadlines.
+
+A round that takes too long skips the deadlines it missed and counts them; it never queues. Slow calls (process lists,
+PCIe rate, health) have a thread of their own, and so has the wait for events.
+"""
+
+import threading
+import time
+
+from agent.collectors.events import Events, StreamDead
+from agent.collectors.gpm import Gpm
+from agent.collectors.health import facts
+from agent.collectors.identity import identity
+from agent.collectors.mig import instances
+from agent.collectors.processes import Processes
+from agent.collectors.readings import Readings
+from agent.driver.board import DRIVER, EVENTS, QUICK, SLOW, Board
+from agent.driver.device import Device
+from agent.driver.frames import FrameWriter
+from agent.driver.library import DriverError, GpuLost, Library
+from agent.driver.suspended import Suspended
+
+NS = 1_000_000_000
+PROCESSES_S = 5.0
+GPM_S = 10.0
+HEALTH_S = 60.0
+RESCAN_S = 60.0
+"""GPUs come, go and come back; MIG instances are made anew."""
+EVENT_WAIT_MS = 1_000
+EVENTS_AGAIN_S = 30.0
+"""An event stream that died is built again after this."""
+
+
+class Card:
+    """One GPU or MIG instance and its collectors."""
+
+    __slots__ = ("device", "gpm", "gpm_since_ns", "index", "links", "processes", "readings", "uuid")
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.index: int = device.index
+        self.uuid: str = device.uuid
+        self.readings = Readings(device)
+        self.processes = Processes(device)
+        self.gpm = Gpm(device)
+        self.gpm_since_ns: int | None = None
+        self.links = False
+        """GPM gives its PCIe rate, so nobody has to block for it."""
+
+    def pair(self) -> tuple[str, int, int, dict[str, float]] | None:
+        """Profiling counters over the time since the last pair: UUID, from, to (monotonic ns), values."""
+        if not self.gpm.supported():
+            self.gpm_since_ns = None
+            return None
+        before, now = self.gpm_since_ns, time.monotonic_ns()
+        values = self.gpm.pair(now)
+        self.gpm_since_ns = now
+        self.links = values is not None and "pcie_rx_bytes_per_s" in values
+        return None if values is None or before is None else (self.uuid, before, now, values)
+
+    def close(self) -> None:
+        """Give back what the driver holds for it."""
+        self.gpm.close()
+
+
+class Cards:
+    """The GPUs of this machine as last seen; shared by the threads, changed by the quick one only."""
+
+    def __init__(self, library: Library, board: Board, writer: FrameWriter, skip: set[int]) -> None:
+        self._library, self._board, self._writer = library, board, writer
+        self.skip = skip
+        self.suspended = Suspended()
+        self.held: dict[str, Card] = {}
+        self.lost: set[str] = set()
+        self.version = 0
+        """Grows when the set of cards changes."""
+        self.changed = threading.Event()
+        """Somebody (an event, an order from outside) asks for a new look round."""
+
+    def scan(self, slot: int) -> None:
+        """Look which GPUs there are and tell it; handles of those still there stay."""
+        self._board.enter(slot, DRIVER)
+        count = self._library.count()
+        asleep = self.suspended.indices()
+        found: dict[str, Card] = {}
+        left_alone = []
+        for index in range(count):
+            if index in self.skip or index in asleep:
+                left_alone.append(index)
+                continue
+            self._board.enter(slot, index)
+            for device in self._devices(index):
+                old = self.held.get(device.uuid)
+                # A MIG handle dies with its instance and may later mean another one: always take the new handle.
+                keep = old is not None and old.device.handle == device.handle and not device.is_mig
+                found[device.uuid] = old if keep and old is not None else Card(device)
+        self._board.enter(slot, DRIVER)
+        asleep_held = {uuid: card for uuid, card in self.held.items() if card.index in asleep}
+        for uuid, card in self.held.items():
+            if uuid not in asleep_held and found.get(uuid) is not card:
+                card.close()
+        if found.keys() != self.held.keys() or any(self.held[uuid] is not found[uuid] for uuid in found):
+            self.version += 1
+        self.held = found | asleep_held
+        self.lost -= found.keys()
+        self._board.leave(slot)
+        identities = [identity(card.device) for card in self.held.values()]
+        self._writer.write(("gpus", identities, sorted(left_alone)))
+
+    def _devices(self, index: int) -> list[Device]:
+        try:
+            handle = self._library.handle(index)
+            if handle is None:
+                return []
+            device = Device(self._library, handle, index=index)
+            return [device, *instances(device)]
+        except GpuLost:
+            return []
+
+    def lose(self, card: Card, code: int) -> None:
+        """A card stopped answering: said once, asked again at every look round."""
+        if card.uuid not in self.lost:
+            self.lost.add(card.uuid)
+            self._writer.write(("lost", time.monotonic_ns(), card.uuid, code))
+        self.held.pop(card.uuid, None)
+
+
+class Grid:
+    """Deadlines at a fixed distance, at whole multiples of it on the wall clock."""
+
+    __slots__ = ("_due", "_step", "missed")
+
+    def __init__(self, step_s: float) -> None:
+        self._step = round(step_s * NS)
+        self._due = time.monotonic_ns() + self._step - time.time_ns() % self._step
+        self.missed = 0
+
+    def wait(self, stop: threading.Event) -> bool:
+        """Wait for the next deadline; False when told to stop."""
+        ended = stop.wait(max(0, self._due - time.monotonic_ns()) / NS)
+        self._due += self._step
+        late = time.monotonic_ns() - self._due
+        if late > 0:
+            missed = late // self._step + 1
+            self.missed += missed
+            self._due += missed * self._step
+        return not ended
+
+
+def quick(
+    cards: Cards,
+    board: Board,
+    writer: FrameWriter,
+    stop: threading.Event,
+    *,
+    interval_s: float,
+    gpm_s: float,
+) -> None:
+    """Readings of every GPU each interval; GPM pairs at the borders of samples; a look round each minute."""
+    grid = Grid(interval_s)
+    gpm_ns = round(gpm_s * NS)
+    window = time.time_ns() // gpm_ns
+    rescan_at = time.monotonic() + RESCAN_S
+    while grid.wait(stop):
+        if cards.changed.is_set() or time.monotonic() >= rescan_at:
+            cards.changed.clear()
+            cards.scan(QUICK)
+            rescan_at = time.monotonic() + RESCAN_S
+        now_window = time.time_ns() // gpm_ns
+        with_gpm, window = now_window != window, now_window
+        asleep = cards.suspended.indices()
+        started = time.monotonic_ns()
+        read, pairs = [], []
+        for card in list(cards.held.values()):
+            if card.index in asleep:
+                continue
+            board.enter(QUICK, card.index)
+            at = time.monotonic_ns()
+            try:
+                read.append((card.uuid, at, card.readings.quick()))
+                if with_gpm:
+                    pair = card.pair()
+                    if pair is not None:
+                        pairs.append(pair)
+            except GpuLost as error:
+                cards.lose(card, error.code)
+        board.leave(QUICK)
+        writer.write(("tick", started, time.monotonic_ns() - started, read, grid.missed))
+        grid.missed = 0
+        for pair in pairs:
+            writer.write(("gpm", *pair))
+
+
+def slow(cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event) -> None:
+    """Process lists and PCIe rate every five seconds, health every minute."""
+    grid = Grid(PROCESSES_S)
+    health_at = 0.0
+    first = True
+    while first or grid.wait(stop):
+        first = False
+        with_health = time.monotonic() >= health_at
+        if with_health:
+            health_at = time.monotonic() + HEALTH_S
+        asleep = cards.suspended.indices()
+        for card in list(cards.held.values()):
+            if stop.is_set() or card.index in asleep:
+                continue
+            board.enter(SLOW, card.index)
+            at = time.monotonic_ns()
+            try:
+                listed = card.processes.read()
+                links = {} if card.links else card.readings.slow()
+                said = facts(card.device) if with_health else None
+            except GpuLost as error:
+                cards.lose(card, error.code)
+                continue
+            finally:
+                board.leave(SLOW)
+            writer.write(("processes", card.uuid, at, listed))
+            if links:
+                writer.write(("slow", card.uuid, at, links))
+            if said is not None:
+                writer.write(("health", card.uuid, at, said))
+
+
+def events(library: Library, cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event) -> None:
+    """Wait for what the driver reports by itself; a stream that dies is built again."""
+    while not stop.is_set():
+        try:
+            _listen(library, cards, board, writer, stop)
+        except (StreamDead, DriverError, GpuLost):
+            board.leave(EVENTS)
+            stop.wait(EVENTS_AGAIN_S)
+
+
+def _listen(library: Library, cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event) -> None:
+    """One stream, until the cards change."""
+    version = cards.version
+    watched = {card.index: card for card in list(cards.held.values()) if not card.device.is_mig}
+    board.enter(EVENTS, DRIVER)
+    stream = Events(library, [card.device for card in watched.values()])
+    try:
+        while not stop.is_set() and cards.version == version:
+            board.enter(EVENTS, DRIVER)
+            for index, kind, code in stream.wait(EVENT_WAIT_MS):
+                if kind == "mig":
+                    cards.changed.set()
+                if index in watched:
+                    writer.write(("event", time.monotonic_ns(), watched[index].uuid, kind, code))
+            board.leave(EVENTS)
+    finally:
+        stream.close()
+        board.leave(EVENTS)
+
+
+def end(cards: Cards, library: Library) -> None:
+    """Let go of everything the driver holds for us."""
+    for card in list(cards.held.values()):
+        card.close()
+    library.close()
