@@ -55,7 +55,7 @@ _PROGRAMS: Final = {
 }
 _TRTLLM_OTHER: Final = frozenset({"disaggregated", "disaggregated_mpi_worker", "mm_embedding_serve"})
 """Commands of ``trtllm-serve`` that serve no language model themselves."""
-_NUMBER: Final = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([kKmMgGtT]?)")
+_NUMBER: Final = re.compile(r"(\d{1,15}(?:\.\d{1,9})?|\.\d{1,9})([kKmMgGtT]?)")
 _SCALES: Final = {
     "k": 10**3,
     "m": 10**6,

@@ -18,7 +18,6 @@ _HOSTS_OF_OTHERS: Final = re.compile(
     r"\.service"
 )
 """Services under which the work of others runs: what they start is told apart by process, container or job."""
-_SESSION_SLICE: Final = "/session.slice/"
 _LONGEST_NAME: Final = 80
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]")
 
