@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from store.known import KnownEngine, KnownGpu
+from store.known import KnownEngine, KnownGpu, KnownHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,21 +12,24 @@ class Component:
 
     Attributes:
         number: of the component, to group by.
-        gpus, engines: its members. Most components are a single GPU.
+        gpus, engines, hosts: its members. Most components are a single GPU; a host depends on nothing.
     """
 
     number: int
     gpus: tuple[KnownGpu, ...]
     engines: tuple[KnownEngine, ...]
+    hosts: tuple[KnownHost, ...] = ()
 
     @property
     def size(self) -> int:
         """Members."""
-        return len(self.gpus) + len(self.engines)
+        return len(self.gpus) + len(self.engines) + len(self.hosts)
 
 
-def components(gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine]) -> list[Component]:
-    """Every GPU and engine in exactly one component."""
+def components(
+    gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine], hosts: Sequence[KnownHost] = ()
+) -> list[Component]:
+    """Every GPU, engine and host in exactly one component."""
     by_uuid = {gpu.identity.gpu_uuid: gpu.id for gpu in gpus}
     leader: dict[int, int] = {gpu.id: gpu.id for gpu in gpus}
 
@@ -51,7 +54,8 @@ def components(gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine]) -> list
         else:
             alone.append(([], [engine]))
     parts: Iterable[tuple[list[KnownGpu], list[KnownEngine]]] = (*members.values(), *alone)
-    return [Component(number, tuple(part[0]), tuple(part[1])) for number, part in enumerate(parts)]
+    found = [Component(number, tuple(part[0]), tuple(part[1])) for number, part in enumerate(parts)]
+    return found + [Component(number, (), (), (host,)) for number, host in enumerate(hosts, len(found))]
 
 
 def _ids(engine: KnownEngine, by_uuid: dict[str, int]) -> list[int]:

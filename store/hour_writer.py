@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, Table, bindparam, delete, insert, select, text
 
-from core.hours import EngineHour, GpuHour, UsageHour
+from core.hours import EngineHour, GpuHour, HostHour, UsageHour
 from core.readings import WorkloadKey
 from store import pending
 from store.engine import begin_write
@@ -20,6 +20,7 @@ from store.hour_merge import (
     leaves_out,
     merged_engine_hour,
     merged_gpu_hour,
+    merged_host_hour,
     merged_usage,
 )
 from store.hour_rows import (
@@ -27,13 +28,16 @@ from store.hour_rows import (
     engine_hour_values,
     gpu_hour_of,
     gpu_hour_values,
+    host_hour_of,
+    host_hour_values,
     usage_hour_values,
 )
-from store.keys import workload_key
-from store.known import KnownEngine, KnownGpu
+from store.keys import attributes_text, workload_key
+from store.known import KnownEngine, KnownGpu, KnownHost
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
+from store.models.host_hour import HostHourRow
 from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
 from store.pending import Mark
@@ -47,19 +51,28 @@ class Unit:
     engine_hours: tuple[Folded[EngineHour], ...]
     usage: Mapping[str, Sequence[UsageHour]]
     """By GPU; a GPU without samples has no entry."""
+    host_hours: tuple[Folded[HostHour], ...] = ()
 
 
 class HourWriter:
     """Writes chunks of folded hours and counts what it wrote."""
 
-    def __init__(self, engine: Engine, gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        gpus: Sequence[KnownGpu],
+        engines: Sequence[KnownEngine],
+        hosts: Sequence[KnownHost] = (),
+    ) -> None:
         self._engine = engine
         self._gpu_ids = {gpu.identity.gpu_uuid: gpu.id for gpu in gpus}
         self._engine_ids = {known.identity.engine: known.id for known in engines}
+        self._host_ids = {host.name: host.id for host in hosts}
         self._workload_ids: dict[str, int] = {}
         self.gpu_hours = 0
         self.engine_hours = 0
         self.usage_hours = 0
+        self.host_hours = 0
         self.partial_hours = 0
 
     def write(
@@ -75,6 +88,7 @@ class HourWriter:
             good = [(key, unit) for key, unit in folded if same.issuperset(marks[key])]
             kept = self._write_gpu_hours(connection, [hour for _, unit in good for hour in unit.gpu_hours])
             self._write_engine_hours(connection, [hour for _, unit in good for hour in unit.engine_hours])
+            self._write_host_hours(connection, [hour for _, unit in good for hour in unit.host_hours])
             self._write_usage(connection, [unit for _, unit in good], kept)
             pending.remove(connection, (mark for key, _ in good for mark in marks[key]))
 
@@ -110,6 +124,18 @@ class HourWriter:
             rows.append(engine_hour_values(hour, engine_id) | _span_values(span))
         _replace(connection, EngineHourRow.__table__, rows)
         self.engine_hours += len(rows)
+
+    def _write_host_hours(self, connection: Connection, hours: Sequence[Folded[HostHour]]) -> None:
+        found = [(self._host_ids[one.hour.host], one) for one in hours]
+        rows: list[dict[str, Any]] = []
+        for host_id, one, old in self._chosen(connection, HostHourRow.__table__, "host_id", found):
+            hour, span = one.hour, one.span
+            if old is not None:
+                hour = merged_host_hour(host_hour_of(old, hour.host), hour)
+                span = span.joined(_span(old))
+            rows.append(host_hour_values(hour, host_id) | _span_values(span))
+        _replace(connection, HostHourRow.__table__, rows)
+        self.host_hours += len(rows)
 
     def _chosen(
         self, connection: Connection, table: Any, key: str, found: Sequence[tuple[int, Folded[H]]]
@@ -172,8 +198,8 @@ class HourWriter:
             host_id = connection.execute(select(HostRow.id).where(HostRow.name == workload.host)).scalar()
             connection.execute(
                 text(
-                    "INSERT INTO workload (natural_key, host_id, kind, key, name, user_name) "
-                    "VALUES (:natural_key, :host_id, :kind, :key, :name, :user_name) "
+                    "INSERT INTO workload (natural_key, host_id, kind, key, name, user_name, attributes) "
+                    "VALUES (:natural_key, :host_id, :kind, :key, :name, :user_name, :attributes) "
                     "ON CONFLICT (natural_key) DO NOTHING"
                 ),
                 {
@@ -183,6 +209,7 @@ class HourWriter:
                     "key": workload.key,
                     "name": workload.name,
                     "user_name": workload.user,
+                    "attributes": attributes_text(dict(workload.attributes)),
                 },
             )
         self._workload_ids |= _workload_ids(connection, missing)

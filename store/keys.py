@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 from core.readings import WorkloadKey
 
@@ -16,6 +17,7 @@ def attributes_text(attributes: Mapping[str, str]) -> str:
     return json.dumps(dict(attributes), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+@lru_cache(maxsize=4_096)
 def attributes_of(text: str) -> tuple[tuple[str, str], ...]:
     """Attributes of a workload from the JSON text that is stored: sorted pairs."""
     return tuple(sorted(json.loads(text).items())) if text != "{}" else ()

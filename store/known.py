@@ -1,4 +1,4 @@
-"""GPUs and engines as the store knows them, with the join between them: one answer for roll-up and queries."""
+"""GPUs, engines and hosts as the store knows them, with the join between them: one answer for roll-up and queries."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,6 +37,20 @@ class KnownEngine:
     joined_gpu_ids: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class KnownHost:
+    """A host with its key."""
+
+    id: int
+    name: str
+
+
+def known_hosts(connection: Connection) -> list[KnownHost]:
+    """Every host, by name."""
+    statement = select(HostRow.id, HostRow.name).order_by(HostRow.name)
+    return [KnownHost(key, name) for key, name in connection.execute(statement)]
+
+
 def known_gpus(connection: Connection) -> list[KnownGpu]:
     """Every GPU, by host, index and UUID."""
     statement = (
@@ -57,6 +71,8 @@ def known_gpus(connection: Connection) -> list[KnownGpu]:
                 driver_version=row.driver_version,
                 max_sm_clock_hz=row.max_sm_clock_hz,
                 power_limit_default_w=row.power_limit_default_w,
+                compute_capability=row.compute_capability,
+                power_averaging_s=row.power_averaging_s,
             ),
             row.first_sample_ms,
             row.last_sample_ms,

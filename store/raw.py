@@ -11,19 +11,28 @@ from sqlalchemy import Engine, select
 
 from core.evidence import Window
 from core.readings import WorkloadKey
-from core.samples import EngineSample, GpuSample, ProcessSample
+from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
+from store.keys import attributes_of
 from store.models.engine import EngineRow
 from store.models.engine_sample import EngineSampleRow
 from store.models.gpu import GpuRow
 from store.models.gpu_sample import GpuSampleRow
 from store.models.host import HostRow
+from store.models.host_sample import HostSampleRow
 from store.models.process_sample import ProcessSampleRow
 from store.models.workload import WorkloadRow
-from store.rows import ENGINE_SAMPLE_COLUMNS, GPU_SAMPLE_COLUMNS, engine_sample_of, gpu_sample_of
+from store.rows import (
+    ENGINE_SAMPLE_COLUMNS,
+    GPU_SAMPLE_COLUMNS,
+    HOST_SAMPLE_COLUMNS,
+    engine_sample_of,
+    gpu_sample_of,
+    host_sample_of,
+)
 
 
 class RawReader(Protocol):
-    """Gives samples that start within a window, each GPU's (engine's) in order of time."""
+    """Gives samples that start within a window, each GPU's (engine's, host's) in order of time."""
 
     def gpu_samples(self, gpu_uuids: Sequence[str], window: Window) -> Iterable[GpuSample]:
         """Samples of GPUs."""
@@ -35,6 +44,10 @@ class RawReader(Protocol):
 
     def engine_samples(self, engines: Sequence[str], window: Window) -> Iterable[EngineSample]:
         """Samples of engines."""
+        ...
+
+    def host_samples(self, hosts: Sequence[str], window: Window) -> Iterable[HostSample]:
+        """Samples of hosts."""
         ...
 
 
@@ -72,6 +85,8 @@ class SqlRawReader:
                 row.memory_used_bytes,
                 row.busy_ratio,
                 row.process_count,
+                row.cpu_ratio,
+                row.cpu_thread_ratio,
             )
             .join(GpuRow, GpuRow.id == row.gpu_id)
             .where(GpuRow.gpu_uuid.in_(gpu_uuids), row.ts_ms >= window.from_ms, row.ts_ms < window.to_ms)
@@ -81,8 +96,8 @@ class SqlRawReader:
             found = connection.execute(statement).all()
             ids = {row[3] for row in found}
             workloads = {
-                key: WorkloadKey(kind, natural, name, user, host)
-                for key, kind, natural, name, user, host in connection.execute(
+                key: WorkloadKey(kind, natural, name, user, host, attributes_of(attributes))
+                for key, kind, natural, name, user, host, attributes in connection.execute(
                     select(
                         WorkloadRow.id,
                         WorkloadRow.kind,
@@ -90,14 +105,15 @@ class SqlRawReader:
                         WorkloadRow.name,
                         WorkloadRow.user_name,
                         HostRow.name,
+                        WorkloadRow.attributes,
                     )
                     .outerjoin(HostRow, HostRow.id == WorkloadRow.host_id)
                     .where(WorkloadRow.id.in_(ids))
                 )
             }
         return [
-            ProcessSample(uuid, ts_ms, span_ms, workloads[workload_id], memory, busy, count)
-            for uuid, ts_ms, span_ms, workload_id, memory, busy, count in found
+            ProcessSample(uuid, ts_ms, span_ms, workloads[workload_id], memory, busy, count, cpu, thread)
+            for uuid, ts_ms, span_ms, workload_id, memory, busy, count, cpu, thread in found
         ]
 
     def engine_samples(self, engines: Sequence[str], window: Window) -> Iterable[EngineSample]:
@@ -115,3 +131,17 @@ class SqlRawReader:
                 .order_by(row.engine_id, row.ts_ms)
             )
             return [engine_sample_of(names[found[0]], found) for found in connection.execute(statement).all()]
+
+    def host_samples(self, hosts: Sequence[str], window: Window) -> Iterable[HostSample]:
+        """Samples of hosts, by host and time."""
+        row = HostSampleRow
+        with self._engine.connect() as connection:
+            names = dict(
+                connection.execute(select(HostRow.id, HostRow.name).where(HostRow.name.in_(hosts))).all()
+            )
+            statement = (
+                select(*HOST_SAMPLE_COLUMNS)
+                .where(row.host_id.in_(names), row.ts_ms >= window.from_ms, row.ts_ms < window.to_ms)
+                .order_by(row.host_id, row.ts_ms)
+            )
+            return [host_sample_of(names[found[0]], found) for found in connection.execute(statement).all()]

@@ -13,17 +13,19 @@ from typing import Final
 from sqlalchemy import Engine
 
 from core.evidence import Window
+from core.hours import HostHour
 from core.readings import WorkloadKey
-from core.samples import EngineSample, GpuSample, ProcessSample
+from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
 from core.units import HOUR_MS
 from store import pending
 from store.components import Component, components
 from store.engine import begin_write
+from store.fold_host import fold_host_hour
 from store.fold_hours import fold_engine_hour, fold_gpu_hour
 from store.fold_usage import fold_usage_hour, holders_by_time
-from store.hour_merge import Folded, span_of
+from store.hour_merge import Folded, span_of, span_of_host
 from store.hour_writer import HourWriter, Unit
-from store.known import KnownEngine, known_engines, known_gpus
+from store.known import KnownEngine, known_engines, known_gpus, known_hosts
 from store.pending import Mark
 from store.raw import RawReader, SqlRawReader
 
@@ -32,7 +34,7 @@ log = logging.getLogger(__name__)
 MARKS_READ: Final = 20_000
 FIRST_CHUNK: Final = 64
 LARGEST_CHUNK: Final = 4_096
-"""GPU-hours and engine-hours read at once: adapted so that a chunk holds about ``CHUNK_SAMPLES``."""
+"""Hours of GPUs, engines and hosts read at once: adapted so that a chunk holds about ``CHUNK_SAMPLES``."""
 CHUNK_SAMPLES: Final = 8_000
 
 
@@ -49,6 +51,7 @@ class RollUpResult:
     usage_hours: int
     pending_left: int
     partial_hours: int = 0
+    host_hours: int = 0
 
 
 @dataclass(slots=True)
@@ -81,9 +84,10 @@ def roll_up(
         begin_write(connection)
         gpus = known_gpus(connection)
         engines = known_engines(connection, gpus)
+        hosts = known_hosts(connection)
         pending.mark_changed_joins(connection, engines, gpus)
-    parts = components(gpus, engines)
-    writer = HourWriter(engine, gpus, engines)
+    parts = components(gpus, engines, hosts)
+    writer = HourWriter(engine, gpus, engines, hosts)
     size, done = FIRST_CHUNK, 0
     after: tuple[int, str, int] | None = None
     while limit is None or done < limit:
@@ -108,16 +112,24 @@ def roll_up(
             "hours folded again without all of their samples: the part that covers more was kept",
             extra={"partial_hours": writer.partial_hours},
         )
-    return RollUpResult(writer.gpu_hours, writer.engine_hours, writer.usage_hours, left, writer.partial_hours)
+    return RollUpResult(
+        writer.gpu_hours,
+        writer.engine_hours,
+        writer.usage_hours,
+        left,
+        writer.partial_hours,
+        writer.host_hours,
+    )
 
 
 def _by_unit(marks: Sequence[Mark], parts: Sequence[Component]) -> list[tuple[int, Component, list[Mark]]]:
     """Marks grouped by hour and component, in order of time; last first, to be taken from the end.
 
-    A GPU or engine that appeared after the fleet was read keeps its marks for the next run.
+    A GPU, engine or host that appeared after the fleet was read keeps its marks for the next run.
     """
     part_of = {("gpu", gpu.id): part for part in parts for gpu in part.gpus}
     part_of |= {("engine", engine.id): part for part in parts for engine in part.engines}
+    part_of |= {("host", host.id): part for part in parts for host in part.hosts}
     units: dict[tuple[int, int], tuple[int, Component, list[Mark]]] = {}
     for mark in marks:
         part = part_of.get((mark.kind, mark.entity_id))
@@ -161,17 +173,19 @@ class _Samples:
     gpu: dict[tuple[str, int], list[GpuSample]]
     process: dict[tuple[str, int], list[ProcessSample]]
     engine: dict[tuple[str, int], list[EngineSample]]
+    host: dict[tuple[str, int], list[HostSample]]
 
     @property
     def count(self) -> int:
-        """Samples of GPUs and engines."""
-        return sum(map(len, self.gpu.values())) + sum(map(len, self.engine.values()))
+        """Samples of GPUs, engines and hosts."""
+        return sum(len(found) for kind in (self.gpu, self.engine, self.host) for found in kind.values())
 
 
 def _read(raw: RawReader, chunk: _Chunk) -> _Samples:
     uuids = [gpu.identity.gpu_uuid for part in chunk.components.values() for gpu in part.gpus]
     names = [engine.identity.engine for part in chunk.components.values() for engine in part.engines]
-    samples = _Samples({}, {}, {})
+    hosts = [host.name for part in chunk.components.values() for host in part.hosts]
+    samples = _Samples({}, {}, {}, {})
     if uuids:
         for gpu in raw.gpu_samples(uuids, chunk.window):
             samples.gpu.setdefault((gpu.gpu_uuid, gpu.ts_ms - gpu.ts_ms % HOUR_MS), []).append(gpu)
@@ -183,6 +197,9 @@ def _read(raw: RawReader, chunk: _Chunk) -> _Samples:
             samples.engine.setdefault((engine.engine, engine.ts_ms - engine.ts_ms % HOUR_MS), []).append(
                 engine
             )
+    if hosts:
+        for host in raw.host_samples(hosts, chunk.window):
+            samples.host.setdefault((host.host, host.ts_ms - host.ts_ms % HOUR_MS), []).append(host)
     return samples
 
 
@@ -225,7 +242,16 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples) -> Unit:
         tuple(Folded(hour, span_of(of_gpu[hour.gpu_uuid])) for hour in gpu_hours if hour is not None),
         tuple(Folded(hour, span_of(of_engine[hour.engine])) for hour in engine_hours if hour is not None),
         usage,
+        tuple(_fold_hosts(part, hour_ms, samples)),
     )
+
+
+def _fold_hosts(part: Component, hour_ms: int, samples: _Samples) -> Iterator[Folded[HostHour]]:
+    for host in part.hosts:
+        found = samples.host.get((host.name, hour_ms), [])
+        hour = fold_host_hour(host.name, hour_ms, found)
+        if hour is not None:
+            yield Folded(hour, span_of_host(found))
 
 
 def _seen_engines(

@@ -6,11 +6,12 @@ from typing import Any, Final
 from sqlalchemy import Column, Table
 
 from core.activity import Activity
-from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS
-from core.samples import EnergyMethod, EngineSample, GpuSample
+from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS, HOST_COLUMNS
+from core.samples import EnergyMethod, EngineSample, GpuSample, HostSample
 from store.models.engine_sample import EngineSampleRow
 from store.models.gpu_sample import GpuSampleRow
-from store.sample_tables import ENGINE_SAMPLE, GPU_SAMPLE
+from store.models.host_sample import HostSampleRow
+from store.sample_tables import ENGINE_SAMPLE, GPU_SAMPLE, HOST_SAMPLE
 
 # Looked up in a dictionary: calling the enumeration costs more than reading the row.
 _ACTIVITIES: Final = {activity.value: activity for activity in Activity}
@@ -26,6 +27,8 @@ GPU_SAMPLE_COLUMNS: Final = _columns(GpuSampleRow.__table__, GPU_SAMPLE.columns)
 """What to select for ``gpu_sample_of``, in order."""
 ENGINE_SAMPLE_COLUMNS: Final = _columns(EngineSampleRow.__table__, ENGINE_SAMPLE.columns)
 """What to select for ``engine_sample_of``, in order."""
+HOST_SAMPLE_COLUMNS: Final = _columns(HostSampleRow.__table__, HOST_SAMPLE.columns)
+"""What to select for ``host_sample_of``, in order."""
 
 
 def gpu_sample_of(gpu_uuid: str, row: Sequence[Any]) -> GpuSample:
@@ -54,6 +57,12 @@ def engine_sample_of(engine: str, row: Sequence[Any]) -> EngineSample:
         busy_running,
         _known(ENGINE_COLUMNS, values),
     )
+
+
+def host_sample_of(host: str, row: Sequence[Any]) -> HostSample:
+    """A row of ``HOST_SAMPLE_COLUMNS`` as a sample; NULL becomes an absent key."""
+    _, ts_ms, span_ms, *values = row
+    return HostSample(host, ts_ms, span_ms, _known(HOST_COLUMNS, values))
 
 
 def _known(names: Sequence[str], values: Sequence[float | None]) -> dict[str, float]:

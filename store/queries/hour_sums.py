@@ -18,6 +18,7 @@ from core.evidence import Window
 from core.readings import WorkloadKey
 from core.samples import EnergyMethod
 from core.units import HOUR_MS
+from store.keys import attributes_of
 from store.models.engine import EngineRow
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu import GpuRow
@@ -178,6 +179,7 @@ def workload_sums(session: Session, window: Window, stretches: Stretches) -> lis
             WorkloadRow.name,
             WorkloadRow.user_name,
             HostRow.name,
+            WorkloadRow.attributes,
             GpuRow.gpu_uuid,
             inner.c.hour_ms,
             inner.c.allocated_s,
@@ -193,7 +195,7 @@ def workload_sums(session: Session, window: Window, stretches: Stretches) -> lis
     )
     return [
         WorkloadSum(
-            WorkloadKey(kind, key, name, user, host),
+            WorkloadKey(kind, key, name, user, host, attributes_of(attributes)),
             gpu_uuid,
             stretches.start_of(hour_ms),
             allocated_s,
@@ -208,6 +210,7 @@ def workload_sums(session: Session, window: Window, stretches: Stretches) -> lis
             name,
             user,
             host,
+            attributes,
             gpu_uuid,
             hour_ms,
             allocated_s,

@@ -1,4 +1,4 @@
-"""Hours of GPUs, engines and workloads over a window.
+"""Hours of GPUs, engines, hosts and workloads over a window.
 
 An hour belongs to a window when they overlap: windows of whole hours next to each other share none.
 """
@@ -12,15 +12,17 @@ from sqlalchemy.orm import Session
 
 from core.activity import Activity
 from core.evidence import Window
-from core.hours import EngineHour, GpuHour, UsageHour
+from core.hours import EngineHour, GpuHour, HostHour, UsageHour
 from core.readings import WorkloadKey
 from core.units import HOUR_MS
-from store.hour_rows import engine_hour_of, gpu_hour_of
+from store.hour_rows import engine_hour_of, gpu_hour_of, host_hour_of
+from store.keys import attributes_of
 from store.models.engine import EngineRow
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu import GpuRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
+from store.models.host_hour import HostHourRow
 from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
 
@@ -89,6 +91,20 @@ def engine_hours(session: Session, window: Window, engine: str | None = None) ->
     return [engine_hour_of(row, row["engine"]) for row in session.execute(statement).mappings().all()]
 
 
+def host_hours(session: Session, window: Window, host: str | None = None) -> list[HostHour]:
+    """Hours of hosts (default all), by host and time."""
+    table = HostHourRow.__table__
+    statement = (
+        select(table, HostRow.name)
+        .join(HostRow, HostRow.id == table.c.host_id)
+        .where(*within(table.c.hour_ms, window))
+        .order_by(HostRow.name, table.c.hour_ms)
+    )
+    if host is not None:
+        statement = statement.where(HostRow.name == host)
+    return [host_hour_of(row, row["name"]) for row in session.execute(statement).mappings().all()]
+
+
 def usage_hours(session: Session, window: Window) -> list[UsageHour]:
     """Usage of every workload, and of nobody, by GPU and time."""
     row = UsageHourRow
@@ -100,6 +116,7 @@ def usage_hours(session: Session, window: Window) -> list[UsageHour]:
             WorkloadRow.name,
             WorkloadRow.user_name,
             HostRow.name,
+            WorkloadRow.attributes,
             GpuRow.gpu_uuid,
             row.hour_ms,
             row.allocated_s,
@@ -108,6 +125,8 @@ def usage_hours(session: Session, window: Window) -> list[UsageHour]:
             row.memory_byte_s,
             row.energy_j,
             row.share_method,
+            row.cpu_ratio,
+            row.cpu_thread_ratio,
         )
         .join(GpuRow, GpuRow.id == row.gpu_id)
         .outerjoin(WorkloadRow, WorkloadRow.id == row.workload_id)
@@ -117,10 +136,12 @@ def usage_hours(session: Session, window: Window) -> list[UsageHour]:
     )
     workloads: dict[int, WorkloadKey] = {}
     usage: list[UsageHour] = []
-    for key, kind, natural, name, user, host, *values in session.execute(statement).all():
+    for key, kind, natural, name, user, host, attributes, *values in session.execute(statement).all():
         workload = workloads.get(key)
         if workload is None and key is not None:
-            workload = workloads[key] = WorkloadKey(kind, natural, name, user, host)
+            workload = workloads[key] = WorkloadKey(
+                kind, natural, name, user, host, attributes_of(attributes)
+            )
         usage.append(UsageHour(workload, *values))
     return usage
 

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 from core.evidence import Window
 from core.readings import WorkloadKey
 from core.samples import GpuSample, ProcessSample
+from store.keys import attributes_of
 from store.models.gpu import GpuRow
 from store.models.gpu_sample import GpuSampleRow
 from store.models.host import HostRow
@@ -40,9 +41,12 @@ def processes(session: Session, gpu_uuid: str, window: Window) -> list[ProcessSa
             WorkloadRow.name,
             WorkloadRow.user_name,
             HostRow.name,
+            WorkloadRow.attributes,
             row.memory_used_bytes,
             row.busy_ratio,
             row.process_count,
+            row.cpu_ratio,
+            row.cpu_thread_ratio,
         )
         .join(WorkloadRow, WorkloadRow.id == row.workload_id)
         .outerjoin(HostRow, HostRow.id == WorkloadRow.host_id)
@@ -50,6 +54,12 @@ def processes(session: Session, gpu_uuid: str, window: Window) -> list[ProcessSa
         .order_by(row.ts_ms, row.workload_id)
     )
     return [
-        ProcessSample(gpu_uuid, ts_ms, span_ms, WorkloadKey(kind, key, name, user, host), memory, busy, count)
-        for ts_ms, span_ms, kind, key, name, user, host, memory, busy, count in session.execute(statement)
+        ProcessSample(
+            gpu_uuid,
+            ts_ms,
+            span_ms,
+            WorkloadKey(kind, key, name, user, host, attributes_of(attributes)),
+            *values,
+        )
+        for ts_ms, span_ms, kind, key, name, user, host, attributes, *values in session.execute(statement)
     ]
