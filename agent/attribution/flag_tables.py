@@ -193,7 +193,7 @@ TGI: Final = Engine(
     80,
     "/metrics",
     _TGI_FLAGS,
-    environ=tuple((name.upper().replace("-", "_"), name) for name in _TGI_FLAGS),
+    environ=tuple((name.upper().replace("-", "_"), name) for name in _TGI_FLAGS if name != "hostname"),
 )
 TRTLLM: Final = Engine(
     "trtllm",

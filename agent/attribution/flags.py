@@ -74,6 +74,7 @@ _SECRET: Final = re.compile(
 )
 _IN_ADDRESS: Final = re.compile(r"(?<=://)[^/@]*@|[?#].*$")
 _FALSE: Final = frozenset({"0", "false", "off", "no"})
+_IP_ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}|\[?[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\]?")
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", "[::]", "*"})  # noqa: S104 - recognised, not bound
 
 
@@ -266,6 +267,8 @@ def _from_json(key: str, text: str) -> dict[str, str]:
 
 def _serving(engine: Engine, name: str, known: dict[str, str]) -> ServingFlags:
     model, host, asked = known.pop("model", None), known.pop("host", None), known.pop("port", None)
+    if host in _EVERYWHERE or (engine is TGI and host and not _IP_ADDRESS.fullmatch(host)):
+        host = None  # TGI's router listens everywhere when its host is a name
     default = TGI_LAUNCHER_PORT if name == "text-generation-launcher" else engine.port
     port: int | None = default
     if asked is not None:
@@ -279,6 +282,4 @@ def _serving(engine: Engine, name: str, known: dict[str, str]) -> ServingFlags:
         path = None
     if known.get("cuda_graphs") == "0":
         known["enforce_eager"] = "true"
-    return ServingFlags(
-        engine.kind, model, None if host in _EVERYWHERE else host, port, path, dict(sorted(known.items()))
-    )
+    return ServingFlags(engine.kind, model, host, port, path, dict(sorted(known.items())))

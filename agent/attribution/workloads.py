@@ -38,7 +38,7 @@ class Facts:
     Attributes:
         pid, start_ms: identity; 0 where the start is unknown.
         executable: file name of the program, else the name of the main thread.
-        uid: real user id. user, container users: see ``user_of``.
+        uid: real user id; whose it is, ``account_uid`` tells.
         place: its cgroups.
         environ: the named keys of its first environment that could be read.
         image: the Apptainer run it belongs to.

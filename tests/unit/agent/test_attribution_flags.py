@@ -163,6 +163,11 @@ def test_a_variable_stands_for_a_flag_and_the_flag_goes_first() -> None:
     assert environ_keys(["python", "train.py"]) == ()
 
 
+def test_tgi_listens_everywhere_when_its_host_is_a_name() -> None:
+    assert flags("text-generation-launcher --hostname a1b2c3d4", HOSTNAME="a1b2c3d4").host is None
+    assert flags("text-generation-launcher --hostname 10.0.0.3").host == "10.0.0.3"
+
+
 @pytest.mark.parametrize(
     "line",
     [
