@@ -76,8 +76,8 @@ static void look(int64_t now_ns) {
 
 struct scenario *tick(int64_t *t_ns) {
     int64_t now = clock_ns(CLOCK_MONOTONIC);
-    if (now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >= LOOK_EVERY_NS || !current) {
-        bool first = !__atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    bool first = !__atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    if (first || now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >= LOOK_EVERY_NS) {
         if (first ? !pthread_mutex_lock(&loading) : !pthread_mutex_trylock(&loading)) {
             look(now);
             __atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);

@@ -10,7 +10,7 @@ import pytest
 
 from tests.standin import profiles
 from tests.standin.build import build_or_skip, environment
-from tests.standin.scenario import GIB, H200, MIB, V100, Scenario, counts, gpu_uuid, mig_uuid
+from tests.standin.scenario import GIB, H200, MIB, V100, Scenario, counts, functions, gpu_uuid, mig_uuid
 
 BEGIN = """
 import ctypes, json, os, sys, threading, time
@@ -115,6 +115,40 @@ answers["after"] = code(nvmlDeviceGetCount)
         "null": 2,
         "after": 1,
     }
+
+
+SWEEP = """
+lib = ctypes.CDLL("libnvidia-ml.so.1")
+h = gpu(0)
+lookups = {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetCount_v2"}
+of_device = [n for n in %r if n.startswith(("nvmlDevice", "nvmlGpmQuery", "nvmlGpmSampleGet", "nvmlGpmMigSampleGet")) and n not in lookups]
+def every():
+    return {name: getattr(lib, name)(h, 0, None, None, None, None) for name in of_device}
+"""
+
+
+@pytest.mark.parametrize("code", [3, 4, 15, 16, 999])
+def test_a_code_for_every_function_comes_from_each_of_them(tmp_path: Path, code: int) -> None:
+    host = Host(tmp_path, Scenario(gpus=2).fail("*", code, gpu=0, at=0.2))
+    answers = host.ask(SWEEP % (functions(),) + "time.sleep(0.25)\nanswers.update(every())")
+    assert len(answers) > 70
+    assert {name: got for name, got in answers.items() if got != code} == {}
+
+
+def test_no_function_needs_its_arguments_to_stay_alive(tmp_path: Path) -> None:
+    """The real library answers INVALID_ARGUMENT to most missing buffers; a crash here would hide an agent's mistake."""
+    answers = Host(tmp_path, Scenario()).ask(SWEEP % (functions(),) + "answers.update(every())")
+    assert set(answers.values()) <= {0, 2, 3}
+
+
+def test_a_slow_call_takes_its_time_and_a_hanging_init_is_let_go(tmp_path: Path) -> None:
+    scenario = Scenario(gpus=2).slow("nvmlDeviceGetFanSpeed_v2", 40, gpu=0).hang("nvmlInit_v2", until=0.1)
+    answers = Host(tmp_path, scenario).ask("""
+before = time.monotonic()
+answers["fan"] = code(nvmlDeviceGetFanSpeed_v2, gpu(0), 0)
+answers["long"] = time.monotonic() - before >= 0.04
+""")
+    assert answers == {"fan": 3, "long": True}
 
 
 def test_init_fails_as_scripted_and_a_missing_scenario_is_loud(tmp_path: Path) -> None:
