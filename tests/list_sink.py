@@ -32,7 +32,7 @@ class ListSink:
         self.event_rows += delivery.events
         self.health += delivery.health
         self.deliveries += 1
-        return delivery.row_count - len(delivery.events)
+        return delivery.row_count
 
     def deliver_body(self, body: bytes, *, agent_id: str, sequence: int) -> None:
         self.deliver(from_object(json.loads(zlib.decompress(body, 31))))

@@ -31,9 +31,9 @@ class DatabaseSink:
             SinkError: the database cannot be reached, has no tables yet, or refuses.
             RefusedError: a value that no database takes.
         """
-        return self._deliver(delivery)
+        return self._deliver(delivery, None, None)
 
-    def deliver_body(self, body: bytes, *, agent_id: str, sequence: int) -> None:  # noqa: ARG002 - rows are their own keys
+    def deliver_body(self, body: bytes, *, agent_id: str, sequence: int) -> None:
         """Store a delivery of the spool (gzip of its JSON).
 
         Raises:
@@ -46,7 +46,7 @@ class DatabaseSink:
             raise RefusedError(
                 f"delivery {sequence} of the spool is damaged ({error}): it is set aside"
             ) from error
-        self._deliver(delivery)
+        self._deliver(delivery, agent_id, sequence)
 
     def close(self) -> None:
         """Close the connection; a later delivery opens another one."""
@@ -69,10 +69,11 @@ class DatabaseSink:
                 raise SinkError(str(error)) from error
         return self._ingest
 
-    def _deliver(self, delivery: Delivery) -> int:
+    def _deliver(self, delivery: Delivery, agent_id: str | None, sequence: int | None) -> int:
         ingest = self.open()
         try:
-            return _store(ingest, delivery)
+            new = ingest.deliver(delivery, agent_id=agent_id, sequence=sequence)
+            ingest.commit()
         except StoreError as error:
             self.close()
             names = {kind.__name__ for kind in type(error.__cause__).__mro__}
@@ -82,6 +83,7 @@ class DatabaseSink:
             raise RefusedError(
                 f"a value of the delivery cannot be stored ({error}): report it with the log"
             ) from error
+        return new
 
     def __enter__(self) -> Self:
         self.open()
@@ -89,14 +91,3 @@ class DatabaseSink:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
-
-
-def _store(ingest: Ingest, delivery: Delivery) -> int:
-    ingest.gpus(delivery.gpus)
-    ingest.engines(delivery.engines)
-    new = ingest.gpu_samples(delivery.gpu_samples)
-    new += ingest.engine_samples(delivery.engine_samples)
-    new += ingest.process_samples(delivery.process_samples)
-    ingest.events(delivery.events)
-    ingest.commit()
-    return new
