@@ -6,7 +6,7 @@ A sum over links is given only when every link that counts at all answered: a pa
 from __future__ import annotations
 
 from agent.collectors.counter import Rate
-from agent.driver.fields import ALL_LINKS
+from agent.driver.fields import ALL_LINKS, FieldBatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Links:
         entries: what to add to the question of every second.
     """
 
-    __slots__ = ("_count", "_device", "_pcie", "_rx", "_tx", "_wide", "entries")
+    __slots__ = ("_count", "_counting", "_device", "_links", "_pcie", "_rx", "_tx", "_wide", "entries")
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -40,6 +40,8 @@ class Links:
         self._pcie = {PCIE_RX: Rate(), PCIE_TX: Rate()}
         self._wide: set[int] = set()
         self._count: int | None = None
+        self._links: FieldBatch | None = None
+        self._counting: tuple[Entry, ...] = ()
         self.entries: tuple[Entry, ...] = (SUM_TX, SUM_RX)
 
     def quick(self, values: dict[Entry, float], now_ns: int) -> dict[str, float]:
@@ -82,20 +84,23 @@ class Links:
                 self.entries = ()
         if not self._count:
             return {}
-        asked = tuple((field, link) for link in range(self._count) for field in (LINK_TX, LINK_RX))
-        values = device.fields(asked)
-        counting = [entry for entry in asked if not device.lacks(entry)]
+        if self._links is None:
+            asked = tuple((field, link) for link in range(self._count) for field in (LINK_TX, LINK_RX))
+            self._links = FieldBatch(device.library, asked)
+        values = self._links.ask(device.handle)
+        counting = self._links.entries
         if not counting:
             self._count = 0  # an older generation: the sums tell
             return {}
-        if self.entries:  # the sums are another count: no difference between the two
-            self.entries = ()
+        self.entries = ()
+        if self._counting != counting:  # a link less is a smaller sum, not less traffic
+            self._counting = counting
             self._rx, self._tx = Rate(), Rate()
-        if not all(entry in values for entry in counting):
+        if len(values) != len(counting):
             return self._rates(None, None, now_ns)
         sums = {LINK_TX: 0.0, LINK_RX: 0.0}
-        for field, link in counting:
-            sums[field] += values[(field, link)]
+        for entry, total in values.items():
+            sums[entry[0]] += total  # type: ignore[index] # every entry here is a pair
         return self._rates(sums[LINK_RX], sums[LINK_TX], now_ns)
 
     def _rates(self, rx: float | None, tx: float | None, now_ns: int) -> dict[str, float]:

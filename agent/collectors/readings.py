@@ -189,7 +189,8 @@ class Readings:
         device, held = self._device, self._held
         if part == 0:
             held["temperature_c"] = self._temperature()
-            held["memory_temperature_c"] = device.fields((MEMORY_TEMPERATURE,)).get(MEMORY_TEMPERATURE)
+            memory = device.fields((MEMORY_TEMPERATURE,)).get(MEMORY_TEMPERATURE)
+            held["memory_temperature_c"] = None if memory is None else float(memory)
         elif part == 1:
             margin = device.call("nvmlDeviceGetMarginTemperature")
             held["temperature_margin_c"] = None if margin is None else float(margin)

@@ -46,10 +46,11 @@ class FieldBatch:
     """The entries of one regular question to one device.
 
     Attributes:
+        entries: those that are still asked.
         lacking: code by entry that this card and driver will never serve.
     """
 
-    __slots__ = ("_buffer", "_entries", "_library", "_template", "lacking")
+    __slots__ = ("_buffer", "_library", "_template", "entries", "lacking")
 
     def __init__(self, library: Library, entries: tuple[Entry, ...]) -> None:
         self._library = library
@@ -58,7 +59,7 @@ class FieldBatch:
 
     def ask(self, handle: Any) -> dict[Entry, float]:
         """Values by entry, in the driver's units; what it does not say this time is not in it. Raises ``GpuLost``."""
-        entries = self._entries
+        entries = self.entries
         if not entries:
             return {}
         function = self._library.function(CALL)
@@ -91,7 +92,7 @@ class FieldBatch:
             raise GpuLost(code)
         if code not in STABLE:
             return {}
-        entries = self._entries
+        entries = self.entries
         if len(entries) == 1 or code not in (INVALID_ARGUMENT, ARGUMENT_VERSION):
             self._drop(dict.fromkeys(entries, code))
             return {}
@@ -106,10 +107,10 @@ class FieldBatch:
 
     def _drop(self, gone: dict[Entry, int]) -> None:
         self.lacking.update(gone)
-        self._keep(tuple(entry for entry in self._entries if entry not in gone))
+        self._keep(tuple(entry for entry in self.entries if entry not in gone))
 
     def _keep(self, entries: tuple[Entry, ...]) -> None:
-        self._entries = entries
+        self.entries = entries
         pairs = (entry if isinstance(entry, tuple) else (entry, 0) for entry in entries)
         self._template = b"".join(_ENTRY.pack(field, scope, 0, 0, 0, UNFILLED, 0) for field, scope in pairs)
         self._buffer = create_string_buffer(len(self._template))
