@@ -129,6 +129,7 @@ _INFO: Final = frozenset(
 )
 _MODEL_LABELS: Final = ("model_name", "model", "model_id", "served_model_name")
 _CORE_LABELS: Final = ("engine", "dp_rank")
+_RANKS: Final = ("tp_rank", "pp_rank")
 _NO_SETTING: Final = frozenset(
     {
         "instance",
@@ -149,7 +150,8 @@ _NO_SETTING: Final = frozenset(
 class EngineSeries:
     """What one series of exposition text is: whose, and which metrics or settings it gives.
 
-    ``core`` is the label that tells the cores of one server apart; they are never summed.
+    ``core`` is the label that tells the cores of one server apart; they are never summed. ``names_core`` is False where
+    there is no such label: a server of one core, or what a server of several counts for all of them.
     """
 
     kind: str
@@ -157,6 +159,17 @@ class EngineSeries:
     model: str | None
     metrics: tuple[EngineMetric, ...]
     settings: Mapping[str, str]
+    names_core: bool = True
+
+
+def names_by_prefix() -> dict[str, tuple[str, ...]]:
+    """Names that ``engine_series`` knows, by their prefix and with it; each may end in ``_total`` as well."""
+    return {
+        prefix: tuple(
+            sorted({prefix + stem for stem in table} | {one for one in _INFO if one.startswith(prefix)})
+        )
+        for prefix, _kind, table in _PREFIXES
+    }
 
 
 def is_engine_name(name: str) -> bool:
@@ -170,23 +183,24 @@ def is_engine_name(name: str) -> bool:
 def engine_series(name: str, labels: Mapping[str, str]) -> EngineSeries | None:
     """The engine series of that name and labels; None when it is none that gpuwise reads.
 
-    Tensor-parallel ranks above 0 repeat what rank 0 says and are none.
+    Tensor- and pipeline-parallel ranks above 0 repeat what rank 0 says and are none.
     """
     found = next(
         ((kind, prefix, table) for prefix, kind, table in _PREFIXES if name.startswith(prefix)), None
     )
-    if found is None or labels.get("tp_rank", "0") not in {"0", ""}:
+    if found is None or any(labels.get(rank, "0") not in {"0", ""} for rank in _RANKS):
         return None
     kind, prefix, table = found
-    core = next((labels[label] for label in _CORE_LABELS if labels.get(label)), "0")
+    label = next((labels[label] for label in _CORE_LABELS if labels.get(label)), None)
+    core = label or "0"
     model = next((labels[label] for label in _MODEL_LABELS if labels.get(label)), None)
     if name in _INFO:
         settings = {k: v for k, v in labels.items() if k not in _NO_SETTING and v not in {"", "None"}}
-        return EngineSeries(kind, core, model, (), settings)
+        return EngineSeries(kind, core, model, (), settings, label is not None)
     stem = name.removeprefix(prefix).removesuffix("_total")
     metrics = tuple(
         metric
         for metric in table.get(stem, ())
         if all(labels.get(label) == value for label, value in metric.labels.items())
     )
-    return EngineSeries(kind, core, model, metrics, {}) if metrics else None
+    return EngineSeries(kind, core, model, metrics, {}, label is not None) if metrics else None
