@@ -16,6 +16,7 @@ from api.pages import overview as overview_page
 from api.pages import recommendations as recommendations_page
 from api.pages import report as report_page
 from api.pages.problem import problem_page
+from api.resources import ingest_body
 from api.resources.health import own_version
 from api.routes import (
     costs,
@@ -25,6 +26,7 @@ from api.routes import (
     gpus,
     health,
     hosts,
+    ingest,
     metrics,
     plan,
     prices,
@@ -50,6 +52,7 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     plan.router,
     reports.router,
     health.router,
+    ingest.router,
 )
 """REST, in the order of its documentation. A new route is a file in ``api/routes`` and a line here."""
 
@@ -106,6 +109,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas["Problem"] = problems.SCHEMA
+        schemas.update(ingest_body.schemas())
         schemas.pop("HTTPValidationError", None)
         schemas.pop("ValidationError", None)
         app.openapi_schema = document

@@ -1,8 +1,9 @@
-"""What guards a server without tokens: who may be addressed, who may change state, what a page may load.
+"""What guards a server without logins: who may be addressed, who may change state, what a page may load.
 
 There is no login yet, the server listens on loopback by default, and a browser on that machine can be made to send
 requests by any page it opens. So: the Host must be a name that no stranger's DNS can point here, and a request
-that changes state must come from our own pages or from a program.
+that changes state must come from our own pages or from a program. Deliveries of agents are apart: each carries a
+token, which no page can guess and no browser adds by itself.
 """
 
 from ipaddress import ip_address
@@ -31,6 +32,7 @@ HEADERS: Final = {
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CLIENT_HEADER: Final = "x-gpuwise-client"
 """A program that sends a POST without JSON sets it; a foreign page cannot without a preflight, which nobody answers."""
+INGEST_PATH: Final = "/api/v1/ingest"
 
 
 class Security:
@@ -63,6 +65,8 @@ class Security:
 
     def refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
         """Status and sentence when the request is refused."""
+        if method == "POST" and path == INGEST_PATH:
+            return None  # a token speaks for it, whatever name led here: no page of a stranger has one
         host = headers.get("host", "")
         if not self.is_ours(host):
             return (
@@ -106,6 +110,12 @@ def is_own_page(headers: Headers, host: str) -> bool:
 def is_program(headers: Headers) -> bool:
     """No browser: every browser says where a change comes from, and carries a person's access with it."""
     return headers.get("sec-fetch-site") is None and headers.get("origin") is None
+
+
+def bearer(headers: Headers) -> str | None:
+    """The token of ``Authorization: Bearer …``; None without one."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def is_plain_api_call(headers: Headers) -> bool:

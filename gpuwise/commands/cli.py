@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "engines": "gpuwise.commands.tables:engines",
     "report": "gpuwise.commands.report:report",
     "db": "gpuwise.commands.db:db",
+    "token": "gpuwise.commands.token:token",
     "doctor": "gpuwise.commands.doctor:doctor",
 }
 """Command → ``module:object``: only the module of the command that is called is imported."""
