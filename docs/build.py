@@ -4,7 +4,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Final
 
-from core.metrics import ENGINE_METRICS, GPU_METRICS, Metric
+from core.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Metric
 from core.settings import Settings
 
 HERE: Final = Path(__file__).parent
@@ -20,7 +20,7 @@ def _cell(text: str | None) -> str:
 
 def _metric_rows(metrics: tuple[Metric, ...]) -> list[str]:
     rows = [
-        "| name | fold | meaning | from the driver or engine | dcgm-exporter | nvidia-smi | dmon | plausible |",
+        "| name | fold | meaning | from the driver, engine or kernel | dcgm-exporter | nvidia-smi | dmon | plausible |",
         "|---|---|---|---|---|---|---|---|",
     ]
     rows += [
@@ -46,6 +46,10 @@ def metrics_page() -> str:
         "## LLM engine",
         "",
         *_metric_rows(ENGINE_METRICS),
+        "",
+        "## Host, and the agent on it",
+        "",
+        *_metric_rows(HOST_METRICS),
         "",
     ]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from core.activity import Activity
 from core.readings import WorkloadKey
-from core.samples import EnergyMethod, EngineSample, GpuSample, ProcessSample
+from core.samples import EnergyMethod, EngineSample, GpuSample, HostSample, ProcessSample
 from core.units import HOUR_MS
 
 H0 = 1_791_158_400_000
@@ -36,10 +36,22 @@ def workload(key: str = "1:1", host: str | None = "h1", kind: str = "process") -
 
 
 def process_sample(
-    slot: int = 0, key: str = "1:1", memory: float | None = 1e9, *, gpu: str = "GPU-a"
+    slot: int = 0,
+    key: str = "1:1",
+    memory: float | None = 1e9,
+    *,
+    gpu: str = "GPU-a",
+    cpu: float | None = None,
+    thread: float | None = None,
 ) -> ProcessSample:
     """Ten seconds of one process on one GPU."""
-    return ProcessSample(gpu, H0 + slot * SPAN, SPAN, workload(key), memory, None, 1)
+    return ProcessSample(gpu, H0 + slot * SPAN, SPAN, workload(key), memory, None, 1, cpu, thread)
+
+
+def host_sample(slot: int = 0, *, host: str = "h1", **values: float) -> HostSample:
+    """Ten seconds of one host."""
+    known = {"cpu_busy_ratio": 0.25, "host_memory_used_bytes": 6e10} | values
+    return HostSample(host, H0 + slot * SPAN, SPAN, known)
 
 
 def engine_sample(

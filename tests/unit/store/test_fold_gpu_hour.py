@@ -180,3 +180,60 @@ def test_parts_sum_to_the_whole(samples: list[GpuSample]) -> None:
     assert hour.energy_covered_s <= hour.covered_s
     for ratio in (hour.busy_ratio, hour.sm_active_ratio):
         assert ratio is None or 0 <= ratio <= 1
+
+
+def test_time_held_back_is_summed_by_what_can_be_done_about_it() -> None:
+    hour = fold_gpu_hour(
+        "GPU-a",
+        H0,
+        [
+            bare_sample(0, Activity.BUSY, slowed_power_cap_s=2.0, slowed_board_limit_s=1.5),
+            bare_sample(1, Activity.PARKED, slowed_power_cap_s=1.0, slowed_hw_thermal_s=3.0),
+            bare_sample(2, Activity.BUSY, slowed_sync_boost_s=9.0, slowed_power_brake_s=0.25),
+        ],
+    )
+    assert hour is not None
+    assert (hour.slowed_power_s, hour.slowed_thermal_s) == (4.5, 3.25)
+
+
+def test_two_reasons_at_once_hold_a_gpu_back_for_no_longer_than_the_sample() -> None:
+    both = {"slowed_sw_thermal_s": 8.0, "slowed_hw_thermal_s": 7.0}
+    hour = fold_gpu_hour(
+        "GPU-a",
+        H0,
+        [bare_sample(0, Activity.BUSY, **both), bare_sample(1, Activity.BUSY, covered_ms=6_000, **both)],
+    )
+    assert hour is not None
+    assert hour.slowed_thermal_s == 16.0
+
+
+def test_without_counters_time_held_back_is_unknown_and_with_them_it_may_be_zero() -> None:
+    without = fold_gpu_hour("GPU-a", H0, [bare_sample(0, Activity.BUSY, busy_ratio=1.0)])
+    quiet = fold_gpu_hour("GPU-a", H0, [bare_sample(0, Activity.BUSY, slowed_power_cap_s=0.0)])
+    assert without is not None
+    assert quiet is not None
+    assert (without.slowed_power_s, without.slowed_thermal_s, without.nvlink_bytes_per_s) == (None,) * 3
+    assert (quiet.slowed_power_s, quiet.slowed_thermal_s) == (0.0, None)
+
+
+def test_nvlink_is_both_ways_pipes_are_means_and_the_margin_is_the_least() -> None:
+    hour = fold_gpu_hour(
+        "GPU-a",
+        H0,
+        [
+            bare_sample(
+                0,
+                Activity.BUSY,
+                nvlink_rx_bytes_per_s=1e9,
+                nvlink_tx_bytes_per_s=3e9,
+                tensor_hmma_active_ratio=0.25,
+                temperature_margin_c=12.0,
+            ),
+            bare_sample(1, Activity.BUSY, nvlink_rx_bytes_per_s=9e9, temperature_margin_c=-1.0),
+            bare_sample(2, Activity.BUSY, tensor_hmma_active_ratio=0.75, fp64_active_ratio=0.5),
+        ],
+    )
+    assert hour is not None
+    assert hour.nvlink_bytes_per_s == 4e9
+    assert (hour.tensor_hmma_active_ratio, hour.fp64_active_ratio) == (0.5, 0.5)
+    assert (hour.tensor_imma_active_ratio, hour.temperature_margin_min_c) == (None, -1.0)

@@ -140,3 +140,27 @@ def test_the_rows_of_an_hour_sum_to_it(case: tuple[list[GpuSample], dict[int, li
         assert (hour.energy_j is None) == (not shared)
     for row in rows:
         assert row.effective_s <= row.active_s <= row.allocated_s
+
+
+def test_processors_are_means_over_the_time_in_which_they_are_known() -> None:
+    samples = [gpu_sample(0), gpu_sample(1, covered_ms=5_000), gpu_sample(2), gpu_sample(3)]
+    seen = [
+        process_sample(0, "a", cpu=1.0, thread=0.5),
+        process_sample(1, "a", cpu=4.0),
+        process_sample(2, "a"),
+        process_sample(1, "b", cpu=8.0, thread=1.0),
+    ]
+    rows = by_workload(fold_usage_hour("GPU-a", H0, samples, holders_by_time(samples, seen, {})))
+    assert (rows["a"].cpu_ratio, rows["a"].cpu_thread_ratio) == (2.0, 0.5)
+    assert (rows["b"].cpu_ratio, rows["b"].cpu_thread_ratio) == (8.0, 1.0)
+    assert (rows[None].cpu_ratio, rows[None].cpu_thread_ratio) == (None, None)
+
+
+def test_a_workload_is_the_same_whatever_else_becomes_known_of_it() -> None:
+    samples = [gpu_sample(0), gpu_sample(1)]
+    engine = replace(ENGINE, name="renamed", attributes=(("pod", "a"),))
+    seen = [replace(process_sample(0), workload=engine)]
+    rows = fold_usage_hour(
+        "GPU-a", H0, samples, holders_by_time(samples, seen, {ENGINE: frozenset({H0 + SPAN})})
+    )
+    assert [(row.workload, row.allocated_s) for row in rows] == [(engine, 20.0)]
