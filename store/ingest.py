@@ -20,7 +20,7 @@ from core.samples import EngineSample, GpuEvent, GpuSample, HostSample, ProcessS
 from core.units import HOUR_MS
 from store.dbapi import Connection, shown
 from store.identities import Identities
-from store.ingest_rows import engine_rows, gpu_rows, host_rows, process_rows
+from store.ingest_rows import Rows, engine_rows, gpu_rows, host_rows, process_rows
 from store.sample_tables import (
     ENGINE_SAMPLE,
     GPU_SAMPLE,
@@ -205,13 +205,13 @@ class Ingest:
         table: SampleTable,
         kind: str,
         samples: Iterable[T],
-        rows_of: Callable[[Identities, Sequence[T]], list[Row]],
+        rows_of: Callable[[Identities, Sequence[T]], Rows],
     ) -> int:
         stored, source = 0, iter(samples)
         while batch := list(islice(source, BATCH_ROWS)):
             with self._sentences():
-                rows = rows_of(self._identities, batch)
-                written = self._writer.write(table, rows)
+                columns, rows = rows_of(self._identities, batch)
+                written = self._writer.write(table, columns, rows)
             if written:
                 stored += written
                 self._hours[kind].update({(row[0], row[1] - row[1] % HOUR_MS) for row in rows})

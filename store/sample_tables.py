@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from core.metrics import BY_NAME, ENGINE_COLUMNS, GPU_COLUMNS, HOST_COLUMNS, Fold
@@ -16,39 +17,30 @@ class SampleTable:
     """One sample table.
 
     Attributes:
-        name: of the table. keys: its primary key, first columns of every row. columns: all, in order.
+        name: of the table. keys: its primary key, first columns of every row. fixed: columns that every row has, in
+            order; the metrics come after them. columns: all, in order.
         covered_at: place of ``covered_ms`` in a row: rows of the same interval complete each other; None: the first
             one stays.
     """
 
     name: str
     keys: tuple[str, ...]
-    columns: tuple[str, ...]
+    fixed: tuple[str, ...]
+    metrics: tuple[str, ...]
     covered_at: int | None
-    insert_sql: str = field(init=False)
-    merge_sql: str = field(init=False)
-    copy_sql: str = field(init=False)
+    columns: tuple[str, ...] = field(init=False)
+    conflict_sql: str = field(init=False)
     incoming_sql: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Write the statements once."""
-        names = ", ".join(self.columns)
-        marks = ", ".join("?" * len(self.columns))
-        incoming = f"incoming_{self.name}"
-        into = f"INSERT INTO {self.name} ({names})"
+        """Write what is the same for every batch once."""
         set_ = object.__setattr__
-        set_(self, "insert_sql", f"{into} VALUES ({marks}) {self._on_conflict()}")
-        # In key order, so that two writers take their locks in the same order.
-        set_(
-            self,
-            "merge_sql",
-            f"{into} SELECT {names} FROM {incoming} ORDER BY {', '.join(self.keys)} {self._on_conflict()}",
-        )
-        set_(self, "copy_sql", f"COPY {incoming} ({names}) FROM STDIN")
+        set_(self, "columns", self.fixed + self.metrics)
+        set_(self, "conflict_sql", self._on_conflict())
         set_(
             self,
             "incoming_sql",
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS {incoming} (LIKE {self.name}) ON COMMIT DELETE ROWS",
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS incoming_{self.name} (LIKE {self.name}) ON COMMIT DELETE ROWS",
         )
 
     def _on_conflict(self) -> str:
@@ -94,10 +86,34 @@ def _filler(column: str, giver: str, taker: str) -> str:
     return f"CASE WHEN {giver}.covered_ms * 10 >= {taker}.covered_ms * 9 THEN {giver}.{column} END"
 
 
+@lru_cache(maxsize=256)
+def insert_sql(table: SampleTable, columns: tuple[str, ...]) -> str:
+    """Insert one row of ``columns``; the others stay unknown, or as they are stored."""
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}) {table.conflict_sql}"
+
+
+@lru_cache(maxsize=256)
+def copy_sql(table: SampleTable, columns: tuple[str, ...]) -> str:
+    """COPY rows of ``columns`` into the temporary table."""
+    return f"COPY incoming_{table.name} ({', '.join(columns)}) FROM STDIN"
+
+
+@lru_cache(maxsize=256)
+def merge_sql(table: SampleTable, columns: tuple[str, ...]) -> str:
+    """Take over what was copied, in key order: two writers take their locks in the same order."""
+    names = ", ".join(columns)
+    return (
+        f"INSERT INTO {table.name} ({names}) SELECT {names} FROM incoming_{table.name} "
+        f"ORDER BY {', '.join(table.keys)} {table.conflict_sql}"
+    )
+
+
 GPU_SAMPLE: Final = SampleTable(
     "gpu_sample",
     ("gpu_id", "ts_ms"),
-    ("gpu_id", "ts_ms", "span_ms", "covered_ms", "energy_method", "activity", *GPU_COLUMNS),
+    ("gpu_id", "ts_ms", "span_ms", "covered_ms", "energy_method", "activity"),
+    GPU_COLUMNS,
     covered_at=3,
 )
 PROCESS_SAMPLE: Final = SampleTable(
@@ -114,16 +130,18 @@ PROCESS_SAMPLE: Final = SampleTable(
         "cpu_ratio",
         "cpu_thread_ratio",
     ),
+    (),
     covered_at=None,
 )
 ENGINE_SAMPLE: Final = SampleTable(
     "engine_sample",
     ("engine_id", "ts_ms"),
-    ("engine_id", "ts_ms", "span_ms", "covered_ms", "busy_ms", "busy_running_requests", *ENGINE_COLUMNS),
+    ("engine_id", "ts_ms", "span_ms", "covered_ms", "busy_ms", "busy_running_requests"),
+    ENGINE_COLUMNS,
     covered_at=3,
 )
 HOST_SAMPLE: Final = SampleTable(
-    "host_sample", ("host_id", "ts_ms"), ("host_id", "ts_ms", "span_ms", *HOST_COLUMNS), covered_at=None
+    "host_sample", ("host_id", "ts_ms"), ("host_id", "ts_ms", "span_ms"), HOST_COLUMNS, covered_at=None
 )
 SAMPLE_TABLES: Final = (GPU_SAMPLE, PROCESS_SAMPLE, ENGINE_SAMPLE, HOST_SAMPLE)
 
@@ -135,17 +153,17 @@ class SampleWriter:
         self._connection = connection
         self._partitions = Partitions(connection.url)
 
-    def write(self, table: SampleTable, rows: Sequence[Row]) -> int:
-        """Store ``rows``; how many were new or completed a stored one."""
+    def write(self, table: SampleTable, columns: tuple[str, ...], rows: Sequence[Row]) -> int:
+        """Store ``rows`` of ``columns`` (the fixed ones first); how many were new or completed a stored one."""
         connection = self._connection
         connection.begin()
         if connection.dialect == "sqlite":
-            return connection.executemany(table.insert_sql, rows)
+            return connection.executemany(insert_sql(table, columns), rows)
         self._partitions.ensure(table.name, (row[1] for row in rows))
         connection.execute(table.incoming_sql)
         connection.execute(f"TRUNCATE incoming_{table.name}")
-        connection.copy(table.copy_sql, _without_doubles(table, rows))
-        return connection.execute(table.merge_sql)
+        connection.copy(copy_sql(table, columns), _without_doubles(table, rows))
+        return connection.execute(merge_sql(table, columns))
 
     def forget(self) -> None:
         """After a rollback: look again which partitions there are."""
