@@ -232,7 +232,7 @@ def test_a_file_of_garbage_is_set_aside_and_a_fresh_one_begins(
     assert len(aside) == len(caplog.records) == (1 if garbage else 0)
 
 
-def test_pages_torn_while_it_runs_are_set_aside_and_the_numbers_go_on(
+def test_torn_pages_are_set_aside_and_a_fresh_one_begins(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = Spool(path)
@@ -244,7 +244,7 @@ def test_pages_torn_while_it_runs_are_set_aside_and_the_numbers_go_on(
         file.write(b"\xa5" * (path.stat().st_size - 2 * 4096))
     with caplog.at_level(logging.CRITICAL):
         second = Spool(path)
-        assert second.append(delivery(7), T0) == 201 or second.append(delivery(7), T0) >= 1
+        second.append(delivery(7), T0)
         taken = sequences(second)
     assert [record.message for record in caplog.records] == [
         "the spool is damaged: it was set aside, what it held is not delivered, a fresh one begins"
