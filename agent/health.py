@@ -17,13 +17,8 @@ _SET: Final = {
     "row_remap_failed": ("row_remap", "A row remapping failed: the card should be replaced."),
     "retired_pages_pending": ("retired_pages", "A page retirement waits for a reset of the GPU."),
 }
-_RECOVERY: Final = {
-    0: "none",
-    1: "reset the GPU",
-    2: "reboot the node",
-    3: "drain peer-to-peer traffic",
-    4: "drain and reset",
-}
+HEALTHY: Final = "none"
+"""No recovery action is asked for."""
 _CHANGING: Final = {
     "persistence_mode": ("mode", "Persistence mode"),
     "compute_mode": ("mode", "Compute mode"),
@@ -46,8 +41,8 @@ def changes(old: Facts | None, new: Facts) -> Iterator[tuple[str, str]]:
         if new.get(name) and not before.get(name):
             yield kind, text
     action = new.get("recovery_action")
-    if isinstance(action, float | int) and action != before.get("recovery_action", 0.0):
-        yield "recovery_action", f"The driver asks for: {_RECOVERY.get(int(action), f'action {action:.0f}')}."
+    if action is not None and action != before.get("recovery_action", HEALTHY):
+        yield "recovery_action", f"Recovery action that the driver asks for: {action}."
     if old is None:
         return
     for name, (kind, text) in _CHANGING.items():

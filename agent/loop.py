@@ -12,7 +12,8 @@ from agent.intake import Intake, Something
 from agent.reader import Reader
 from agent.scraper import Scraper
 from agent.sender import Sender
-from agent.spool import Spool, SpoolFullError
+from agent.spool import Spool
+from agent.spool_beside import SpoolFullError
 from core.activity import Activity
 from core.clock import SteadyClock
 from core.delivery import Delivery
@@ -58,6 +59,7 @@ class Hub:
         self._watch = watch
         self.unsaved: deque[Delivery] = deque()
         self.dropped_rows = 0
+        self._totals = parts.spool.bytes_written, parts.spool.dropped_rows
         self._border_ms = self._next_border()
 
     def step(self) -> None:
@@ -136,12 +138,17 @@ class Hub:
 
     def _own_figures(self) -> dict[str, float]:
         parts = self._parts
+        totals = (
+            parts.spool.bytes_written + parts.sender.bytes_written,
+            parts.spool.dropped_rows + self.dropped_rows,
+        )
+        before, self._totals = self._totals, totals
         return {
-            **parts.cost.sample(parts.reader.pids),
+            **parts.cost.values(parts.reader.pids),
             **parts.intake.take_costs(),
-            "agent_written_bytes": float(parts.spool.take_written() + parts.sender.take_written()),
+            "agent_written_bytes": float(totals[0] - before[0]),
+            "agent_dropped_count": float(totals[1] - before[1]),
             "agent_waiting_count": float(parts.spool.waiting),
-            "agent_dropped_count": float(parts.spool.dropped_rows + self.dropped_rows),
         }
 
     def _deliver(self) -> None:
@@ -159,7 +166,7 @@ class Hub:
         spool = self._parts.spool
         try:
             while self.unsaved:
-                spool.append(self.unsaved[0])
+                spool.append(self.unsaved[0], self._parts.clock.ms_now())
                 self.unsaved.popleft()
         except SpoolFullError as error:
             log.warning("spool is full", extra={"error": str(error), "kept_in_memory": len(self.unsaved)})

@@ -18,6 +18,7 @@ from core.metrics import ENGINE_COLUMNS, GPU_COLUMNS, HOST_COLUMNS
 from core.readings import EngineIdentity, EngineReading, GpuHealth, GpuReading, ProcessReading
 from core.samples import GpuSample
 from core.settings import Settings
+from core.version import VERSION
 
 LOOK_S: Final = 4.0
 """Long enough for two pairs of profiling counters a second apart after the probe that finds whether there are any."""
@@ -66,7 +67,7 @@ def once(settings: Settings, host: str) -> list[dict[str, Any]]:
         GpuwiseError: the driver cannot be used.
     """
     clock = SteadyClock()
-    collector = HostCollector(host)
+    collector = HostCollector(host, version=VERSION)
     collector.sample(clock.ms_now(), 0, {})
     intake = Intake(host, Attribution(host), clock)
     reader = Reader(interval_s=INTERVAL_S, gpm_s=GPM_S)

@@ -20,29 +20,17 @@ from agent.loop import Hub, Parts
 from agent.reader import Reader
 from agent.scraper import Scraper
 from agent.sender import Sender
-from agent.sinks.base import BodySink
+from agent.sinks.choose import make_sink
 from agent.spool import Spool
 from core.clock import SteadyClock, iso, now_ms
 from core.settings import Settings
+from core.units import MIB
 from core.version import VERSION
 
 log = logging.getLogger(__name__)
 
 STATE_S: Final = 10.0
 """How often the account beside the spool is renewed when nothing changed."""
-LAST_TRY_S: Final = 2.0
-NEVER_MS: Final = 1 << 62
-
-
-def sink_of(settings: Settings) -> BodySink:
-    """Where deliveries go; the module of the other sink is not loaded."""
-    if settings.sink == "server":
-        from agent.sinks.server import ServerSink
-
-        return ServerSink.of(settings)
-    from agent.sinks.database import DatabaseSink
-
-    return DatabaseSink(settings.database_url)
 
 
 def run(settings: Settings, host: str) -> None:
@@ -70,8 +58,12 @@ class _Service:
         self._settings = settings
         self._folder = Path(settings.spool_path).parent
         clock = SteadyClock()
-        self._spool = Spool.of(settings)
-        self._sender = Sender(self._spool, lambda: sink_of(settings))
+        self._spool = Spool(
+            settings.spool_path,
+            max_bytes=settings.spool_max_mb * MIB,
+            max_age_days=settings.spool_max_days,
+        )
+        self._sender = Sender(self._spool, make_sink(settings))
         self._parts = Parts(
             reader=Reader(interval_s=settings.interval_s, gpm_s=settings.sample_s),
             intake=Intake(host, Attribution(host), clock),
@@ -81,7 +73,7 @@ class _Service:
             ),
             spool=self._spool,
             sender=self._sender,
-            host=HostCollector(host, agent_version=VERSION),
+            host=HostCollector(host, version=VERSION),
             cost=OwnCost(),
         )
         self._hub = Hub(self._parts, span_ms=round(settings.sample_s * 1000))
@@ -126,7 +118,7 @@ class _Service:
         self._parts.reader.close()
         self._parts.scraper.stop()
         self._hub.end()
-        self._sender.stop(LAST_TRY_S)
+        self._sender.stop()
         self._spool.close()
         if self._paused_until_ms is None:
             self._state.remove()

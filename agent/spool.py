@@ -6,6 +6,7 @@ and storing it twice changes nothing. Memory does not depend on the backlog: one
 """
 
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -15,7 +16,6 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
 
 from agent.spool_beside import Reserve, SpoolError, SpoolFullError, SpoolLock, set_aside
 from agent.spool_file import (
@@ -226,7 +226,7 @@ class Spool:
         try:
             self.agent_id = str(get_meta(connection, "agent_id") or "")
             if not self.agent_id:
-                self.agent_id = uuid4().hex
+                self.agent_id = os.urandom(16).hex()
                 put_meta(connection, "agent_id", self.agent_id)
             self.dropped_rows = int(get_meta(connection, "dropped_rows") or 0)
             self.refused = int(get_meta(connection, "refused") or 0)

@@ -10,17 +10,19 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import answers, folding, imports, roll_ups, stores
+from bench import agent_cost, answers, folding, imports, roll_ups, stores
 from bench.databases import postgresql_server
 from bench.measure import Figure, shown, table
 from core.clock import iso, now_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
-GROUPS = ("ingest", "import", "fold", "roll-up", "answer")
+GROUPS = ("agent", "ingest", "import", "fold", "roll-up", "answer")
 
 
 def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[Figure]:
     """Every figure of the groups asked for, as soon as it is known."""
+    if "agent" in groups:
+        yield from agent_cost.run(runs)
     if "fold" in groups:
         yield from folding.run(runs)
     if "import" in groups:

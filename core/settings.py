@@ -5,7 +5,6 @@ Files: ``/etc/gpuwise/gpuwise.toml``, then ``$XDG_CONFIG_HOME/gpuwise/gpuwise.to
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -233,6 +232,8 @@ def _files(env: Mapping[str, str]) -> list[Path]:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    import tomllib  # only where there is a file: the agent counts its memory
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -34,7 +34,7 @@ EVENTS_AGAIN_S = 30.0
 class Card:
     """One GPU or MIG instance and its collectors."""
 
-    __slots__ = ("device", "gpm", "gpm_since_ns", "index", "links", "processes", "readings", "uuid")
+    __slots__ = ("device", "gpm", "gpm_since_ns", "index", "processes", "readings", "uuid")
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -44,8 +44,6 @@ class Card:
         self.processes = Processes(device)
         self.gpm = Gpm(device)
         self.gpm_since_ns: int | None = None
-        self.links = False
-        """GPM gives its PCIe rate, so nobody has to block for it."""
 
     def pair(self) -> tuple[str, int, int, dict[str, float]] | None:
         """Profiling counters over the time since the last pair: UUID, from, to (monotonic ns), values."""
@@ -55,7 +53,6 @@ class Card:
         before, now = self.gpm_since_ns, time.monotonic_ns()
         values = self.gpm.pair(now)
         self.gpm_since_ns = now
-        self.links = values is not None and "pcie_rx_bytes_per_s" in values
         return None if values is None or before is None else (self.uuid, before, now, values)
 
     def close(self) -> None:
@@ -78,41 +75,55 @@ class Cards:
         """Somebody (an event, an order from outside) asks for a new look round."""
 
     def scan(self, slot: int) -> None:
-        """Look which GPUs there are and tell it; handles of those still there stay."""
+        """Look which GPUs there are and tell it; collectors of those still there go on."""
         self._board.enter(slot, DRIVER)
         count = self._library.count()
+        self.suspended.rescan()
         asleep = self.suspended.indices()
-        found: dict[str, Card] = {}
-        left_alone = []
+        found = {uuid: card for uuid, card in self.held.items() if card.index in asleep}
+        left_alone = [index for index in range(count) if index in self.skip or index in asleep]
         for index in range(count):
-            if index in self.skip or index in asleep:
-                left_alone.append(index)
+            if index in left_alone:
                 continue
             self._board.enter(slot, index)
             for device in self._devices(index):
                 old = self.held.get(device.uuid)
-                # A MIG handle dies with its instance and may later mean another one: always take the new handle.
-                keep = old is not None and old.device.handle == device.handle and not device.is_mig
-                found[device.uuid] = old if keep and old is not None else Card(device)
+                if old is None:
+                    found[device.uuid] = Card(device)
+                    continue
+                found[device.uuid] = old
+                if old.device is not device:
+                    old.device.renew(device)
         self._board.enter(slot, DRIVER)
-        asleep_held = {uuid: card for uuid, card in self.held.items() if card.index in asleep}
-        for uuid, card in self.held.items():
-            if uuid not in asleep_held and found.get(uuid) is not card:
-                card.close()
-        if found.keys() != self.held.keys() or any(self.held[uuid] is not found[uuid] for uuid in found):
+        for uuid in self.held.keys() - found.keys():
+            self.held[uuid].close()
+        if found.keys() != self.held.keys():
             self.version += 1
-        self.held = found | asleep_held
+        self.held = found
         self.lost -= found.keys()
+        identities = []
+        for card in list(found.values()):
+            if card.index not in asleep:
+                self._board.enter(slot, card.index)
+                try:
+                    identities.append(identity(card.device))
+                except GpuLost as error:
+                    self.lose(card, error.code)
         self._board.leave(slot)
-        identities = [identity(card.device) for card in self.held.values()]
-        self._writer.write(("gpus", identities, sorted(left_alone)))
+        self._writer.write(("gpus", identities, left_alone))
 
     def _devices(self, index: int) -> list[Device]:
+        """A GPU, by the device that is held of it where its handle is the same, and its MIG instances."""
         try:
             handle = self._library.handle(index)
-            if handle is None:
-                return []
-            device = Device(self._library, handle, index=index)
+            held = next(
+                (c.device for c in self.held.values() if c.index == index and not c.device.is_mig), None
+            )
+            device = (
+                held
+                if held is not None and held.handle is handle
+                else Device(self._library, handle, index=index)
+            )
             return [device, *instances(device)]
         except GpuLost:
             return []
@@ -209,7 +220,7 @@ def slow(cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event)
             at = time.monotonic_ns()
             try:
                 listed = card.processes.read()
-                links = {} if card.links else card.readings.slow()
+                links = card.readings.slow()
                 said = facts(card.device) if with_health else None
             except GpuLost as error:
                 cards.lose(card, error.code)
