@@ -95,6 +95,8 @@ class Readings:
             reserved = getattr(memory, "reserved", None)
             values["memory_reserved_bytes"] = None if reserved is None else float(reserved)
         if not device.is_mig:
+            if not self._entries:
+                self._plan()
             now_ns = self._clock()
             self._now(values, now_ns)
             values.update(self._slowly(now_ns))
@@ -115,8 +117,6 @@ class Readings:
     def _now(self, values: dict[str, float | None], now_ns: int) -> None:
         device = self._device
         call = device.call
-        if not self._entries:
-            self._plan()
         told = device.fields(self._entries)
         while self._energy is not None and self._energy not in told and device.lacks(self._energy):
             self._energy = MODULE_ENERGY if self._energy == ENERGY else None
