@@ -30,6 +30,23 @@ MEANS: Final = (
     "fp16_active_ratio",
 )
 """Metrics whose mean over the covered time an hour keeps under the same name."""
+FOLDED: Final = (
+    *MEANS,
+    "power_max_w",
+    "power_limit_w",
+    "energy_j",
+    "sm_clock_hz",
+    "temperature_c",
+    "event_reasons_flags",
+    "pcie_rx_bytes_per_s",
+    "pcie_tx_bytes_per_s",
+    "nvlink_rx_bytes_per_s",
+    "nvlink_tx_bytes_per_s",
+    "temperature_margin_c",
+    *POWER_SLOWED,
+    *THERMAL_SLOWED,
+)
+"""All metrics that hours and usage are folded from: what the roll-up reads of a sample."""
 MIN_ENERGY_SHARE: Final = 0.95
 """An engine's busy energy is a figure only when it was measured for this share of its busy time: what is missing
 would make tokens per joule look better by as much."""
@@ -152,13 +169,10 @@ def _held_back_s(samples: Sequence[GpuSample], names: Sequence[str]) -> float | 
 
     Two reasons may hold at once: of a sample it is never more than the time that the sample covers.
     """
-    total, seen = 0.0, False
-    for s in samples:
-        known = [s.values[name] for name in names if name in s.values]
-        if known:
-            seen = True
-            total += min(sum(known), s.covered_ms / 1000)
-    return total if seen else None
+    told = [name for name in names if any(name in s.values for s in samples)]
+    if not told:
+        return None
+    return sum(min(sum(s.values.get(name, 0.0) for name in told), s.covered_ms / 1000) for s in samples)
 
 
 def _both_ways(samples: Sequence[GpuSample], received: str, sent: str) -> float | None:

@@ -10,6 +10,7 @@ from typing import Protocol
 from sqlalchemy import Engine, select
 
 from core.evidence import Window
+from core.metrics import GPU_COLUMNS
 from core.readings import WorkloadKey
 from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
 from store.keys import attributes_of
@@ -23,9 +24,9 @@ from store.models.process_sample import ProcessSampleRow
 from store.models.workload import WorkloadRow
 from store.rows import (
     ENGINE_SAMPLE_COLUMNS,
-    GPU_SAMPLE_COLUMNS,
     HOST_SAMPLE_COLUMNS,
     engine_sample_of,
+    gpu_sample_columns,
     gpu_sample_of,
     host_sample_of,
 )
@@ -52,10 +53,14 @@ class RawReader(Protocol):
 
 
 class SqlRawReader:
-    """Reads the sample tables of the product's own database."""
+    """Reads the sample tables of the product's own database.
 
-    def __init__(self, engine: Engine) -> None:
+    ``gpu_metrics``: of GPUs only these; the roll-up reads many samples and folds two thirds of what they hold.
+    """
+
+    def __init__(self, engine: Engine, gpu_metrics: Sequence[str] = GPU_COLUMNS) -> None:
         self._engine = engine
+        self._gpu_metrics = gpu_metrics
 
     def gpu_samples(self, gpu_uuids: Sequence[str], window: Window) -> Iterable[GpuSample]:
         """Samples of GPUs, by GPU and time."""
@@ -67,11 +72,14 @@ class SqlRawReader:
                 ).all()
             )
             statement = (
-                select(*GPU_SAMPLE_COLUMNS)
+                select(*gpu_sample_columns(self._gpu_metrics))
                 .where(row.gpu_id.in_(uuids), row.ts_ms >= window.from_ms, row.ts_ms < window.to_ms)
                 .order_by(row.gpu_id, row.ts_ms)
             )
-            return [gpu_sample_of(uuids[found[0]], found) for found in connection.execute(statement).all()]
+            return [
+                gpu_sample_of(uuids[found[0]], found, self._gpu_metrics)
+                for found in connection.execute(statement).all()
+            ]
 
     def process_samples(self, gpu_uuids: Sequence[str], window: Window) -> Iterable[ProcessSample]:
         """What workloads held of GPUs, by GPU and time."""

@@ -21,7 +21,7 @@ from store import pending
 from store.components import Component, components
 from store.engine import begin_write
 from store.fold_host import fold_host_hour
-from store.fold_hours import fold_engine_hour, fold_gpu_hour
+from store.fold_hours import FOLDED, fold_engine_hour, fold_gpu_hour
 from store.fold_usage import fold_usage_hour, holders_by_time
 from store.hour_merge import Folded, span_of, span_of_host
 from store.hour_writer import HourWriter, Unit
@@ -79,7 +79,7 @@ def roll_up(
         now_ms: the time.
         limit: at most about this many marks in this run; the rest stays for the next.
     """
-    raw = SqlRawReader(engine) if reader is None else reader
+    raw = SqlRawReader(engine, FOLDED) if reader is None else reader
     with engine.begin() as connection:
         begin_write(connection)
         gpus = known_gpus(connection)

@@ -23,7 +23,12 @@ def _columns(table: Any, names: Sequence[str]) -> tuple[Column[Any], ...]:
     return tuple(table.c[name] for name in names)
 
 
-GPU_SAMPLE_COLUMNS: Final = _columns(GpuSampleRow.__table__, GPU_SAMPLE.columns)
+def gpu_sample_columns(metrics: Sequence[str]) -> tuple[Column[Any], ...]:
+    """What to select for ``gpu_sample_of`` with these metrics, in order."""
+    return _columns(GpuSampleRow.__table__, (*GPU_SAMPLE.fixed, *metrics))
+
+
+GPU_SAMPLE_COLUMNS: Final = gpu_sample_columns(GPU_COLUMNS)
 """What to select for ``gpu_sample_of``, in order."""
 ENGINE_SAMPLE_COLUMNS: Final = _columns(EngineSampleRow.__table__, ENGINE_SAMPLE.columns)
 """What to select for ``engine_sample_of``, in order."""
@@ -31,15 +36,15 @@ HOST_SAMPLE_COLUMNS: Final = _columns(HostSampleRow.__table__, HOST_SAMPLE.colum
 """What to select for ``host_sample_of``, in order."""
 
 
-def gpu_sample_of(gpu_uuid: str, row: Sequence[Any]) -> GpuSample:
-    """A row of ``GPU_SAMPLE_COLUMNS`` as a sample; NULL becomes an absent key."""
+def gpu_sample_of(gpu_uuid: str, row: Sequence[Any], metrics: Sequence[str] = GPU_COLUMNS) -> GpuSample:
+    """A row of ``gpu_sample_columns`` as a sample; NULL becomes an absent key."""
     _, ts_ms, span_ms, covered_ms, method, activity, *values = row
     return GpuSample(
         gpu_uuid,
         ts_ms,
         span_ms,
         covered_ms,
-        _known(GPU_COLUMNS, values),
+        _known(metrics, values),
         _METHODS[method],
         _ACTIVITIES[activity],
     )

@@ -3,11 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store_samples import H0, SPAN, bare_sample, gpu_sample
+from store_samples import H0, SPAN, bare_sample, gpu_sample, workload
 
 from core.activity import Activity
+from core.metrics import GPU_COLUMNS
 from core.samples import EnergyMethod, GpuSample
-from store.fold_hours import fold_gpu_hour
+from store.fold_hours import FOLDED, fold_gpu_hour
+from store.fold_usage import Holder, fold_usage_hour
 
 
 def test_no_samples_make_no_hour() -> None:
@@ -237,3 +239,13 @@ def test_nvlink_is_both_ways_pipes_are_means_and_the_margin_is_the_least() -> No
     assert hour.nvlink_bytes_per_s == 4e9
     assert (hour.tensor_hmma_active_ratio, hour.fp64_active_ratio) == (0.5, 0.5)
     assert (hour.tensor_imma_active_ratio, hour.temperature_margin_min_c) == (None, -1.0)
+
+
+@pytest.mark.parametrize("activity", list(Activity))
+def test_hours_and_usage_need_no_metric_that_the_roll_up_does_not_read(activity: Activity) -> None:
+    every = {name: 0.25 + at for at, name in enumerate(GPU_COLUMNS)}
+    whole = bare_sample(0, activity, **every)
+    read = bare_sample(0, activity, **{name: every[name] for name in FOLDED})
+    assert fold_gpu_hour("GPU-a", H0, [read]) == fold_gpu_hour("GPU-a", H0, [whole])
+    holders = {H0: [Holder(workload(), None)]}
+    assert fold_usage_hour("GPU-a", H0, [read], holders) == fold_usage_hour("GPU-a", H0, [whole], holders)
