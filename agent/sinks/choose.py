@@ -57,7 +57,7 @@ def _token(given: str, path: Path | None) -> str:
                 f"{place} of the server's token cannot be read ({error.strerror}): correct server_token_file or its permissions"
             ) from error
         except UnicodeDecodeError:
-            token = "?"  # noqa: S105 - no token is so
+            token = "? ?"  # noqa: S105 - no token is so
     token = token.strip()
     if not token:
         raise SinkError(

@@ -1,8 +1,8 @@
 """Deliveries to a gpuwise server: ``POST /api/v1/ingest``, one kept connection, the spool's gzip as it is.
 
-What an answer means: 2xx acknowledged; 400, 413, 415, 422 never to be taken; 425 the samples are ahead of the
-server's clock; all else is tried again. Redirects are not followed: the token goes to the address that was set, and
-nowhere else. The token is in no message.
+What an answer means: 2xx acknowledged; a problem document with 400, 413, 415 or 422 never to be taken; 425 the
+samples are ahead of the server's clock; all else is tried again. Redirects are not followed: the token goes to the
+address that was set, and nowhere else. The token is in no message.
 """
 
 import http.client
@@ -120,10 +120,14 @@ class ServerSink:
             said += part
             if monotonic() > deadline_s:
                 raise TimeoutError("timed out in the middle of the answer")
-        if not response.isclosed() or response.will_close:
+        missing = response.length or 0  # None: the answer ended where the connection or its last chunk did
+        whole = response.isclosed() or response.length == 0
+        if whole and not response.will_close:
+            response.close()
+        else:
             self.close()
-        if response.length and len(said) < _MOST_ANSWER_BYTES:
-            raise http.client.IncompleteRead(said, response.length)
+        if missing and len(said) < _MOST_ANSWER_BYTES:
+            raise http.client.IncompleteRead(said, missing)
         return response.status, response.headers, said
 
     def _host_header(self) -> str:
@@ -173,14 +177,16 @@ class ServerSink:
         wait_s = self._wait_s(headers)
         if status == 425:
             raise self._early(said, wait_s)
-        if status in _NEVER:
+        if status in _NEVER and _problem(
+            said
+        ):  # of gpuwise itself: a proxy's own 400 must not cost the backlog
             raise RefusedError(
                 f"server {self._shown} refuses delivery {sequence} ({status}: {_detail(said)}): it is set aside"
             )
         if status in {401, 403}:
             self.close()  # the next try asks for the token again
             raise SinkError(
-                f"server {self._shown} does not accept the token ({status}): set server_token or server_token_file to one from gpuwise token create",
+                f"server {self._shown} does not accept the token ({status}: {_detail(said)}): set server_token or server_token_file to one from gpuwise token create",
                 wait_s=wait_s,
             )
         if 300 <= status < 400:
@@ -194,7 +200,7 @@ class ServerSink:
         raise SinkError(
             f"server {self._shown} cannot take samples now ({status}: {_detail(said)}): they wait in the spool",
             wait_s=wait_s,
-            suspect=status == 500,
+            suspect=status == 500 or status in _NEVER,
         )
 
     def _early(self, said: bytes, wait_s: float | None) -> TooEarlyError:
