@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from email.utils import formatdate
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from api.app import create_app
 from api.resources import ingest, ingest_bytes, tokens
+from core.errors import StoreError
 from core.metrics import GPU_COLUMNS, HOST_COLUMNS
 from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS
@@ -199,7 +201,7 @@ def test_a_revoked_token_is_refused_when_it_is_looked_up_again(
     with session_scope(make_engine(ready_database)) as session:
         tokens.revoke(session, token, now_ms=NOW)
     assert post(client, token, json_of()).status_code == 200  # remembered for some seconds
-    later = tokens.time.monotonic() + tokens.REMEMBERED_S + 0.1
+    later = time.monotonic() + tokens.REMEMBERED_S + 0.1
     monkeypatch.setattr("api.resources.tokens.time.monotonic", lambda: later)
     assert "was revoked" in answer(post(client, token, json_of()), 401)
 
@@ -268,7 +270,7 @@ def test_a_database_that_is_away_asks_for_patience(
     client: TestClient, token: str, ready_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(_url: str) -> None:
-        raise ingest.StoreError("database gpuwise cannot be reached (refused): check address and server")
+        raise StoreError("database gpuwise cannot be reached (refused): check address and server")
 
     monkeypatch.setattr(ingest, "open_connection", gone)
     response = post(client, token, json_of())
