@@ -1,10 +1,10 @@
 """Entry point: ``gpuwise COMMAND``. The agent starts without loading the server's libraries."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from multiprocessing import get_context
 
 from core.errors import GpuwiseError, UsageError
 
@@ -16,7 +16,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Exit codes: 0 done, 1 failed, 2 usage. Errors are one sentence on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _agent(words[1:]) if words[:1] == ["agent"] else _server(words)
+        if words[:1] == ["agent"]:
+            return _agent(words[1:])
+        return _doctor(words[1:]) if words[:1] == ["doctor"] else _server(words)
     except UsageError as error:
         return _say(error, USAGE)
     except GpuwiseError as error:
@@ -39,22 +41,23 @@ def _prepare(database_url: str) -> None:
     """Create and upgrade a SQLite database on first use, in a process of its own: the agent never loads SQLAlchemy."""
     if not database_url.startswith("sqlite") or find_spec("alembic") is None:
         return
-    child = get_context("spawn").Process(target=_ensure_ready, args=(database_url,), name="gpuwise-upgrade")
-    child.start()
-    child.join()
-    if child.exitcode:
+    # Not multiprocessing: its resource tracker would stay, and cost ten megabytes beside an agent of forty.
+    words = [sys.executable, "-m", "gpuwise", "db", "upgrade", "--database-url", database_url]
+    if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 - ourselves
         raise GpuwiseError(
             "the database could not be prepared: see the message above, then start the agent again"
         )
 
 
-def _ensure_ready(database_url: str) -> None:
-    from store.schema import ensure_ready
+def _doctor(words: list[str]) -> int:
+    """The agent's looks at this host, and the server's where that part is installed."""
+    from agent.doctor.cli import main as doctor_main
 
-    try:
-        ensure_ready(database_url)
-    except GpuwiseError as error:
-        sys.exit(_say(error, FAILED))
+    if find_spec("click") is None or find_spec("sqlalchemy") is None:
+        return doctor_main(words)
+    from gpuwise.commands.doctor import checks
+
+    return doctor_main(words, more=checks)
 
 
 def _server(words: list[str]) -> int:

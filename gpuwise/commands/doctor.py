@@ -1,77 +1,40 @@
-"""``gpuwise doctor``: says in plain words what is there and what is missing."""
+"""``gpuwise doctor``: the server's looks at database, data, prices and mail, after the agent's at this host."""
 
 import importlib.util
-import json
-import os
-import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
 
 import click
 
+from agent.doctor.checks import Check, looks
+from agent.doctor.cli import main
 from core.clock import now_ms
-from core.errors import GpuwiseError
-from core.settings import Settings, load
+from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One look: ``state`` is ``ok``, ``note`` (works, with a limit) or ``bad`` (does not work)."""
-
-    name: str
-    state: str
-    finding: str
+PART = "server"
+DATABASE_S = 30.0
+"""A look at a big database may take longer than one at a file."""
 
 
-@click.command()
-@click.option("--database-url", help="sqlite:///PATH or postgresql://USER@HOST/DB.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(database_url: str | None, as_json: bool) -> int:
-    """Check driver, database, data, prices and mail; exit 1 when something does not work."""
-    settings = load({"database_url": database_url})
-    checks = [
-        _guarded(name, look, settings)
-        for name, look in (
-            ("python", _python),
-            ("settings", _environment),
-            ("driver", _driver),
-            ("database", _database),
-            ("data", _data),
-            ("prices", _prices),
-            ("energy", _energy),
-            ("mail", _mail),
-            ("fonts", _charts),
-        )
-    ]
-    if as_json:
-        click.echo(json.dumps([asdict(check) for check in checks], indent=2))
-    else:
-        for check in checks:
-            click.echo(f"{check.state:<5}{check.name:<10}{check.finding}")
-    return 1 if any(check.state == "bad" for check in checks) else 0
+@click.command(
+    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def doctor(words: tuple[str, ...]) -> int:
+    """Say what this host and installation can and cannot do, and why; exit 1 when something does not work."""
+    return main(words, more=checks)
 
 
-def _guarded(name: str, look: Callable[[Settings], tuple[str, str]], settings: Settings) -> Check:
-    try:
-        return Check(name, *look(settings))
-    except GpuwiseError as error:
-        return Check(name, "bad", str(error))
-
-
-def _python(_settings: Settings) -> tuple[str, str]:
-    return "ok", f"Python {sys.version.split()[0]}"
-
-
-def _driver(_settings: Settings) -> tuple[str, str]:
-    from agent.nvml import driver_present
-
-    reason = driver_present()
-    return (
-        ("ok", "NVIDIA driver found")
-        if reason is None
-        else ("note", f"{reason}: no live GPUs here, imports and the demo work")
-    )
+def checks(settings: Settings) -> list[Check]:
+    """The looks of the server part."""
+    of = {
+        "database": _database,
+        "data": _data,
+        "prices": _prices,
+        "energy": _energy,
+        "mail": _mail,
+        "fonts": _charts,
+    }
+    return looks(PART, {name: lambda one=one: one(settings) for name, one in of.items()}, DATABASE_S)  # type: ignore[misc]
 
 
 def _database(settings: Settings) -> tuple[str, str]:
@@ -107,20 +70,6 @@ def _span(ms: int) -> str:
         if ms >= 2 * unit_ms:
             return f"{ms / unit_ms:,.0f} {unit}"
     return f"{ms / 1000:.0f} seconds"
-
-
-def _environment(_settings: Settings) -> tuple[str, str]:
-    known = {f"GPUWISE_{field.name.upper()}" for field in fields(Settings)} | {
-        "GPUWISE_CONFIG",
-        "GPUWISE_LOG",
-    }
-    named = [
-        name for name in os.environ if name.startswith("GPUWISE_") and not name.startswith("GPUWISE_TEST_")
-    ]
-    unknown = sorted(set(named) - known)
-    if unknown:
-        return "bad", f"{', '.join(unknown)}: no such setting, see docs/settings.md for the names"
-    return "ok", f"{len(named)} settings from the environment"
 
 
 def _prices(settings: Settings) -> tuple[str, str]:
