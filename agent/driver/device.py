@@ -151,11 +151,17 @@ class Device:
         self.known = None
 
     def renew(self, other: Device) -> None:
-        """Take over the handle of a fresh look at the same UUID: a MIG handle dies with its instance."""
-        self.handle = other.handle
+        """Take over the handle of a fresh look at the same UUID: a MIG handle dies with its instance.
+
+        A new handle means a card that was reset or attached again: it may answer what it refused.
+        """
+        if other.handle is not self.handle:
+            self.handle = other.handle
+            self.forget()
         self.parent = other.parent
         self.gpu_instance, self.compute_instance = other.gpu_instance, other.compute_instance
         self.shares_instance = other.shares_instance
+        self.mig_enabled = other.mig_enabled
 
 
 def _label(entry: Entry) -> str:

@@ -53,6 +53,10 @@ class DriverError(Exception):
         self.sentence = sentence
 
 
+class _Never(Exception):  # noqa: N818 - stands for an exception that a binding does not have
+    """Raised by nobody."""
+
+
 def sentence(code: int) -> str:
     """Why the driver cannot be used, in one clause without a full stop."""
     return SENTENCES.get(code, f"the NVIDIA driver cannot be used (NVML error {code})")
@@ -86,8 +90,8 @@ class Library:
 
     def __init__(self, module: Any = None) -> None:
         self.nvml: Any = module
-        self.error: Any = ()
-        self.mismatch: Any = ()
+        self.error: Any = _Never
+        self.mismatch: Any = _Never
         self.driver_version: str | None = None
         self.nvml_version: str | None = None
         self.cuda_driver_version: str | None = None
@@ -106,7 +110,7 @@ class Library:
             self.nvml = _pynvml()
         nvml = self.nvml
         self.error = nvml.NVMLError
-        self.mismatch = getattr(nvml, "NVMLLibraryMismatchError", ())
+        self.mismatch = getattr(nvml, "NVMLLibraryMismatchError", _Never)
         try:
             nvml.nvmlInit()
         except self.error as error:
@@ -122,7 +126,8 @@ class Library:
         """Let go of the driver: handles, event sets and samples are void afterwards. May hang like any call."""
         self._handles.clear()
         self.shared.clear()
-        self._ask("nvmlShutdown")
+        if self.error is not _Never:
+            self._ask("nvmlShutdown")
 
     def count(self) -> int:
         """GPUs of this machine, those that may not be opened included. Raises ``DriverError``."""

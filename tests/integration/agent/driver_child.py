@@ -71,6 +71,7 @@ def _run(code: str) -> None:
         Readings,
         Device,
         Library,
+        DriverError,
         GpuLost,
     )
     exec(
