@@ -305,5 +305,4 @@ def _hint(status: int) -> str:
 
 def _shown(url: str) -> str:
     """An address without what may be secret in it."""
-    parts = urlsplit(url) if "//" in url else None
-    return "the address" if parts is None or "@" in parts.netloc else url.partition("?")[0]
+    return "the address" if "@" in url else url.partition("?")[0]

@@ -49,12 +49,14 @@ class _Meaning:
     settings: Mapping[str, str]
 
 
+_Key = tuple[str, str, str | None]
+"""An engine of a page: core, kind, model."""
+
+
 @dataclass(slots=True)
 class _Found:
     """One engine on one page."""
 
-    kind: str
-    model: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class EnginePage:
         self._known: dict[bytes, _Meaning | None] = {}
         self._patterns: tuple[re.Pattern[bytes], ...] = ()
         self._read = 0
-        self._first_model: dict[str, str] = {}
+        self._first: dict[str, tuple[str, str | None]] = {}
 
     def read(self, body: bytes, ts_ms: int) -> list[tuple[EngineIdentity, EngineReading | None]]:
         """Engines of a page with their values; empty when it is no page of an engine.
@@ -127,26 +129,30 @@ class EnginePage:
         if not body.startswith(b"#"):
             body = b"\n" + body
         found = self._series(body)
-        named = {meaning.core for meaning, _value in found if meaning.core is not None}
-        if len(named) > MOST_CORES:
+        cores: dict[str, set[str]] = {}
+        for meaning, _value in found:
+            if meaning.core is not None:
+                cores.setdefault(meaning.kind, set()).add(meaning.core)
+        if any(len(named) > MOST_CORES for named in cores.values()):
             return []
-        common = None if len(named) > 1 else next(iter(named), "0")
-        engines: dict[tuple[str, str | None], _Found] = {}
-        late: list[tuple[_Meaning, float]] = []
+        only = {kind: next(iter(named)) for kind, named in cores.items() if len(named) == 1}
+        engines: dict[_Key, _Found] = {}
+        late: list[tuple[_Meaning, str | None, float]] = []
         for meaning, value in found:
-            core = meaning.core or common
+            kind = meaning.kind
+            core = meaning.core or (only.get(kind) if kind in cores else "0")
             if core is None or meaning.model is None:
-                late.append((meaning, value))
+                late.append((meaning, core, value))
+            else:
+                _take(engines, (core, kind, meaning.model), meaning, value)
+        for meaning, core, value in late:
+            kind = meaning.kind
+            fitting = [key for key in engines if key[1] == kind and core in {None, key[0]}]
+            if meaning.metrics and (core is None or len(fitting) > 1):
                 continue
-            self._place(engines, core, meaning, value)
-        for meaning, value in late:
-            core = meaning.core or common
-            cores = [key for key in engines if core is None or key[0] == core]
-            if meaning.metrics and (core is None or len(cores) > 1):
-                continue
-            for key in cores or [(core or "0", None)]:
-                _take(engines.setdefault(key, _Found(meaning.kind)), meaning, value)
-        return [self._engine(core, model, one, ts_ms) for (core, model), one in engines.items()]
+            for key in fitting or [(core or "0", kind, None)]:
+                _take(engines, key, meaning, value)
+        return [self._engine(key, one, ts_ms) for key, one in engines.items()]
 
     def _series(self, body: bytes) -> list[tuple[_Meaning, float]]:
         """Wanted series of a page with their values."""
@@ -173,27 +179,20 @@ class EnginePage:
         meaning = self._known[text] = _meaning(text.decode(errors="replace"))
         return meaning
 
-    def _place(
-        self, engines: dict[tuple[str, str | None], _Found], core: str, meaning: _Meaning, value: float
-    ) -> None:
-        key = (core, meaning.model)
-        found = engines.get(key)
-        if found is None:
-            found = engines[key] = _Found(meaning.kind, meaning.model)
-        _take(found, meaning, value)
-
-    def _engine(
-        self, core: str, model: str | None, found: _Found, ts_ms: int
-    ) -> tuple[EngineIdentity, EngineReading | None]:
+    def _engine(self, key: _Key, found: _Found, ts_ms: int) -> tuple[EngineIdentity, EngineReading | None]:
         about = self.about
+        core, kind, model = key
         name = f"{about.instance}/{core}"
-        if model is not None and self._first_model.setdefault(core, model) != model:
-            name = f"{name}-{model}"
+        first = self._first.get(core)
+        if first is None or first == (kind, None):
+            self._first[core] = (kind, model)
+        elif first != (kind, model):
+            name = f"{name}-{model or kind}"
         identity = EngineIdentity(
             name,
             about.host,
-            found.kind,
-            found.model or about.model or self.model,
+            kind,
+            model or about.model or self.model,
             {**about.settings, **self.limits, **found.settings},
             about.gpu_uuids,
         )
@@ -218,12 +217,15 @@ def _meaning(text: str) -> _Meaning | None:
     )
 
 
-def _take(found: _Found, meaning: _Meaning, value: float) -> None:
+def _take(engines: dict[_Key, _Found], key: _Key, meaning: _Meaning, value: float) -> None:
+    found = engines.get(key)
+    if found is None:
+        found = engines[key] = _Found()
     for reading, rank, summed in meaning.metrics:
         found.add(reading, rank, value, summed=summed)
     if meaning.settings:
         found.settings |= meaning.settings
     if meaning.keys and isfinite(value):
         shown = str(int(value)) if value == int(value) else repr(value)
-        for key in meaning.keys:
-            found.settings[key] = shown
+        for setting in meaning.keys:
+            found.settings[setting] = shown

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from agent.attribution.flags import ServingFlags
 from agent.collectors.engine_address import Networks
 from agent.collectors.engine_page import About, EnginePage
-from agent.scrape import ScrapeError, Server
+from agent.scrape import TIMEOUT_S, ScrapeError, Server
 from core.readings import EngineIdentity, EngineReading
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class EngineCollector:
         host: name of this host in the store.
         urls: metrics addresses from the settings; one without a path gets ``/metrics``.
         proc: a mounted procfs.
+        timeout_s: how long an engine may take; others wait that long when one hangs, once until its next try.
         monotonic: seconds of a clock that never steps.
     """
 
@@ -73,10 +74,12 @@ class EngineCollector:
         urls: Iterable[str] = (),
         *,
         proc: Path = Path("/proc"),
+        timeout_s: float = TIMEOUT_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host = host
         self._networks = Networks(proc)
+        self._timeout_s = timeout_s
         self._monotonic = monotonic
         self._told: dict[str, EngineIdentity] = {}
         self._configured: dict[tuple[str | None, str], _Target] = {}
@@ -228,7 +231,7 @@ class EngineCollector:
 
     def _connect(self, target: _Target) -> Server:
         if target.url is not None:
-            return Server(target.url)
+            return Server(target.url, timeout_s=self._timeout_s)
         flags = target.flags
         assert flags is not None
         assert flags.port is not None
@@ -238,7 +241,7 @@ class EngineCollector:
         name = f"[{found.host}]" if ":" in found.host else found.host
         scheme = "https" if flags.settings.get("ssl") == "true" else "http"
         # A server of this very host has no certificate for the address it is reached at, and nothing secret is sent.
-        return Server(f"{scheme}://{name}:{flags.port}", verified=False)
+        return Server(f"{scheme}://{name}:{flags.port}", verified=False, timeout_s=self._timeout_s)
 
     def _fail(self, target: _Target, sentence: str) -> None:
         """Wait before it is asked again, longer each time; say so once."""
