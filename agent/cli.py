@@ -19,6 +19,9 @@ from core.settings import Settings, load
 LEAST_INTERVAL_S: Final = 0.1
 MOST_INTERVAL_S: Final = 60.0
 
+NO_DRIVER: Final = "libnvidia-ml.so.1 was not found"
+"""In the sentence of ``agent.driver.library`` for a machine without the library."""
+
 log = logging.getLogger(__name__)
 
 
@@ -124,9 +127,13 @@ def _once(settings: Settings, host: str) -> int:
 
 
 def _serve(settings: Settings, host: str, prepare: Callable[[str], None]) -> int:
+    from agent.present import driver_problem
     from agent.service import run
 
     logs.set_up()
+    problem = driver_problem()
+    if problem is not None and NO_DRIVER in problem:
+        raise GpuwiseError(problem)  # a driver that hangs or is being loaded may come; one that is not there does not
     if settings.sink == "database":
         try:
             prepare(settings.database_url)

@@ -25,9 +25,9 @@ def up(
     Live GPUs where the NVIDIA driver is found; where it is not, it says so and starts the simulated demo fleet, or
     shows what is stored when --database-url names a database.
     """
-    from agent.nvml import driver_present
+    from agent.present import driver_problem
 
-    reason = driver_present()
+    reason = driver_problem()
     if demo_wanted or (reason is not None and database_url is None):
         if not demo_wanted:
             click.echo(f"{reason}; starting the simulated demo fleet in a database of its own{_own_data()}.")

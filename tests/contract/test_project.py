@@ -27,10 +27,10 @@ def test_locks_carry_hashes_and_no_address(lock: str) -> None:
     assert all("--hash=sha256:" in block for block in blocks if "==" in block)
 
 
-def test_the_agent_loads_two_dependencies_and_nothing_of_the_server() -> None:
+def test_the_agent_loads_its_one_dependency_and_nothing_of_the_server() -> None:
     code = (
-        "import sys, agent.cli, agent.loop, agent.sinks.database, agent.sources.live\n"
-        "banned = {'sqlalchemy','pydantic','fastapi','jinja2','click','rich','alembic','apscheduler','starlette'}\n"
+        "import sys, agent.cli, agent.loop, agent.service, agent.sinks.database, agent.sinks.server, agent.once\n"
+        "banned = {'psutil','statistics','sqlalchemy','pydantic','fastapi','jinja2','click','rich','alembic','apscheduler','starlette'}\n"
         "print(sorted(banned & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
