@@ -345,9 +345,6 @@ def test_a_server_that_fails_is_asked_less_and_less_and_named_once(
 
 
 def test_an_engine_that_hangs_makes_no_other_late(server: PageServer, clock: Clock) -> None:
-    monkeypatch.setattr(
-        "agent.scrape.Server.__init__.__kwdefaults__", {"verified": True, "timeout_s": HANG_S}
-    )
     released = threading.Event()
     with serving({"/metrics": lambda _handler: released.wait(10)}) as stuck:
         server.pages["/metrics"] = pages.vllm()
