@@ -277,9 +277,11 @@ def _replace(connection: Connection, table: Any, rows: Sequence[Mapping[str, Any
     keys = [column.name for column in table.primary_key.columns]
     updates = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    # What no row knows is left to be NULL (of a stored row too): binding NULLs costs more than binding numbers.
+    told = [name for name in names if any(row[name] is not None for row in rows)]
     # Straight to the driver: the values are plain, and preparing each row costs more than storing it.
     connection.exec_driver_sql(
-        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))}) "
+        f"INSERT INTO {table.name} ({', '.join(told)}) VALUES ({', '.join([mark] * len(told))}) "
         f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}",
-        [tuple(row[name] for name in names) for row in rows],
+        [tuple(row[name] for name in told) for row in rows],
     )

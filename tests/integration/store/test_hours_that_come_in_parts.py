@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
-from store_samples import H0, NOW, engine_sample, gpu_sample, process_sample
+from store_samples import H0, NOW, engine_sample, gpu_sample, host_sample, process_sample
 
 from core.activity import Activity
 from core.evidence import Window
@@ -38,11 +38,22 @@ def put(url: str, slots: Iterable[int]) -> None:
                 power_w=100.0 + slot,
                 energy_j=1_000.0 + 10 * slot,
                 memory_used_bytes=1e9 + slot,
+                nvlink_rx_bytes_per_s=1e6 * slot,
+                nvlink_tx_bytes_per_s=1e6,
+                tensor_hmma_active_ratio=slot / 400,
+                slowed_power_cap_s=slot / 100,
+                slowed_hw_thermal_s=slot / 50,
+                temperature_margin_c=float(abs(slot - 200)),
             )
             for slot in slots
         )
-        ingest.process_samples(process_sample(slot) for slot in slots if slot % 5)
+        ingest.process_samples(
+            process_sample(slot, cpu=1.0 + slot, thread=slot / 400) for slot in slots if slot % 5
+        )
         ingest.engine_samples(engine_sample(slot, running=float(slot % 7)) for slot in slots)
+        ingest.host_samples(
+            host_sample(slot, cpu_busy_ratio=slot / 400, host_power_w=100.0 + slot) for slot in slots
+        )
         ingest.commit()
 
 
@@ -55,6 +66,7 @@ def seen(engine: Engine) -> list[dict[str, Any]]:
     with session_scope(engine) as session:
         lines = sorted(hours.usage_hours(session, HOUR), key=lambda line: str(line.workload))
         found = [*hours.gpu_hours(session, HOUR), *hours.engine_hours(session, HOUR), *lines]
+        found += hours.host_hours(session, HOUR)
     return [_flat(asdict(one)) for one in found]
 
 
@@ -76,8 +88,10 @@ def test_both_parts_make_the_hour_that_all_samples_make(
             "gpu_sample",
             "process_sample",
             "engine_sample",
+            "host_sample",
             "gpu_hour",
             "engine_hour",
+            "host_hour",
             "usage_hour",
         ):
             connection.execute(text(f"DELETE FROM {table}"))
@@ -85,7 +99,7 @@ def test_both_parts_make_the_hour_that_all_samples_make(
     roll_up(engine, now_ms=NOW)
     purge_raw(engine)
     put(ready_database, after)
-    assert roll_up(engine, now_ms=NOW) == RollUpResult(1, 1, 2, 0, 0)
+    assert roll_up(engine, now_ms=NOW) == RollUpResult(1, 1, 2, 0, 0, 1)
     assert seen(engine) == whole
 
 
@@ -136,11 +150,12 @@ def test_parts_that_overlap_are_counted_and_the_larger_one_stands(
     roll_up(engine, now_ms=NOW)
     purge_raw(engine)
     put(ready_database, again)
-    assert roll_up(engine, now_ms=NOW).partial_hours == 2
+    assert roll_up(engine, now_ms=NOW).partial_hours == 3
     assert "without all of their samples" in caplog.text
     with session_scope(engine) as session:
         assert hours.gpu_hours(session, HOUR)[0].covered_s == covered_s
         assert hours.engine_hours(session, HOUR)[0].covered_s == covered_s
+        assert hours.host_hours(session, HOUR)[0].covered_s == covered_s
 
 
 def test_a_late_sample_within_what_is_there_is_no_part(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, event, inspect, text
 from sqlalchemy.orm import Session
-from store_samples import H0, NOW, engine_sample, gpu_sample, process_sample
+from store_samples import H0, NOW, engine_sample, gpu_sample, host_sample, process_sample
 
 from core.errors import StoreError
 from core.evidence import Window
@@ -36,6 +36,7 @@ def filled(ready_database: str, engine: Engine) -> Engine:
             )
             ingest.process_samples([replace(process_sample(0), ts_ms=at)])
             ingest.engine_samples([replace(engine_sample(0), ts_ms=at)])
+            ingest.host_samples([replace(host_sample(0), ts_ms=at)])
             ingest.events([GpuEvent("GPU-a", at, "xid", f"day {day}", 31)])
         ingest.commit()
     return engine
@@ -52,15 +53,17 @@ def test_raw_samples_go_by_whole_days_and_hours_stay(filled: Engine, session: Se
     assert days_left(session) == [3, 4]
     assert session.execute(text("SELECT COUNT(*) FROM engine_sample")).scalar() == 2
     assert session.execute(text("SELECT COUNT(*) FROM process_sample")).scalar() == 2
+    assert session.execute(text("SELECT COUNT(*) FROM host_sample")).scalar() == 2
+    assert len(hours.host_hours(session, ALWAYS)) == DAYS
     assert len(hours.gpu_hours(session, ALWAYS)) == 2 * 2 * DAYS
     assert result.hours == 0
     if filled.dialect.name == "postgresql":
-        assert result.partitions == 9
+        assert result.partitions == 12
         names = inspect(filled).get_table_names()
         assert "gpu_sample_p20261008" in names
         assert "gpu_sample_p20261007" not in names
     else:
-        assert result.samples == 3 * (4 + 1 + 1)
+        assert result.samples == 3 * (4 + 1 + 1 + 1)
 
 
 def test_nothing_that_waits_for_roll_up_is_purged(filled: Engine, session: Session) -> None:
@@ -126,8 +129,9 @@ def test_hours_usage_and_events_go_at_their_own_age(filled: Engine, session: Ses
     assert {(hour.hour_ms - H0) // DAY_MS for hour in hours.gpu_hours(session, ALWAYS)} == {3, 4}
     assert {(hour.hour_ms - H0) // DAY_MS for hour in hours.usage_hours(session, ALWAYS)} == {3, 4}
     assert len(hours.engine_hours(session, ALWAYS)) == 2
+    assert len(hours.host_hours(session, ALWAYS)) == 2
     assert [event.message for event in events.gpu_events(session, ALWAYS)] == ["day 3", "day 4"]
-    assert (result.events, result.hours) == (3, 3 * (4 + 1 + 4))
+    assert (result.events, result.hours) == (3, 3 * (4 + 1 + 4 + 1))
 
 
 def test_old_job_runs_go_with_the_raw_samples(filled: Engine, session: Session) -> None:

@@ -6,17 +6,17 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
-from store_samples import H0, NOW, SPAN, engine_sample, gpu_sample, process_sample
+from store_samples import H0, NOW, SPAN, engine_sample, gpu_sample, host_sample, process_sample
 
 from core.activity import Activity
 from core.evidence import Window
 from core.readings import EngineIdentity, GpuIdentity
-from core.samples import EngineSample, GpuSample, ProcessSample
+from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
 from core.units import HOUR_MS
 from store.dbapi import open_connection
 from store.engine import session_scope
 from store.ingest import Ingest
-from store.queries import fleet, hours
+from store.queries import fleet, hour_sums, hours
 from store.raw import SqlRawReader
 from store.rollup import RollUpResult, roll_up
 
@@ -26,12 +26,13 @@ Put = Callable[..., None]
 
 @pytest.fixture
 def put(ready_database: str) -> Put:
-    def put_all(
+    def put_all(  # noqa: PLR0917
         gpu: Iterable[GpuSample] = (),
         process: Iterable[ProcessSample] = (),
         engine: Iterable[EngineSample] = (),
         gpus: Iterable[GpuIdentity] = (),
         engines: Iterable[EngineIdentity] = (),
+        host: Iterable[HostSample] = (),
     ) -> None:
         with open_connection(ready_database) as connection:
             ingest = Ingest(connection)
@@ -40,6 +41,7 @@ def put(ready_database: str) -> Put:
             ingest.gpu_samples(gpu)
             ingest.process_samples(process)
             ingest.engine_samples(engine)
+            ingest.host_samples(host)
             ingest.commit()
 
     return put_all
@@ -263,3 +265,58 @@ def test_hours_come_back_as_they_were_folded(put: Put, engine: Engine) -> None:
     assert (hour.sm_active_ratio, hour.throttled_s, hour.temperature_max_c) == (0.7, 10.0, 71.0)
     assert (hour.effective_s, hour.parked_power_w) == (10.0, None)
     assert hour.joules == {Activity.BUSY: 3_000.0}
+
+
+def test_hosts_have_hours_of_their_own(put: Put, engine: Engine, session: Session) -> None:
+    put(host=[host_sample(slot, host=name) for slot in range(540) for name in ("h1", "h2")])
+    assert roll_up(engine, now_ms=NOW) == RollUpResult(0, 0, 0, 0, host_hours=4)
+    found = hours.host_hours(session, ALWAYS)
+    assert [(hour.host, hour.hour_ms - H0, hour.covered_s) for hour in found] == [
+        (host, hour * HOUR_MS, covered_s)
+        for host in ("h1", "h2")
+        for hour, covered_s in ((0, 3_600.0), (1, 1_800.0))
+    ]
+    for hour in found:
+        assert (hour.cpu_busy_ratio, hour.host_memory_used_bytes) == pytest.approx((0.25, 6e10))
+        assert hour.host_power_w is None
+    assert hours.host_hours(session, Window(H0, H0 + HOUR_MS), "h2") == [found[2]]
+    session.rollback()
+    assert roll_up(engine, now_ms=NOW) == RollUpResult(0, 0, 0, 0)
+
+
+def test_a_late_sample_of_a_host_rolls_only_its_hour_again(
+    put: Put, engine: Engine, session: Session
+) -> None:
+    put([gpu_sample(0)], host=[host_sample(0, cpu_busy_ratio=0.2), host_sample(360)])
+    roll_up(engine, now_ms=NOW)
+    put(host=[host_sample(1, cpu_busy_ratio=0.4)])
+    assert roll_up(engine, now_ms=NOW) == RollUpResult(0, 0, 0, 0, host_hours=1)
+    first, second = hours.host_hours(session, ALWAYS)
+    assert (first.cpu_busy_ratio, first.covered_s) == (pytest.approx(0.3), 20.0)
+    assert (second.cpu_busy_ratio, second.covered_s) == (0.25, 10.0)
+
+
+def test_processors_and_attributes_of_workloads_reach_their_hours(
+    put: Put, engine: Engine, session: Session
+) -> None:
+    bare = process_sample(0, cpu=2.0, thread=0.5)
+    named = replace(bare.workload, attributes=(("namespace", "ml"),))
+    put([gpu_sample(0), gpu_sample(1)], [bare])
+    put(process=[replace(bare, ts_ms=H0 + SPAN, workload=named, cpu_ratio=4.0)])
+    roll_up(engine, now_ms=NOW)
+    (usage,) = hours.usage_hours(session, ALWAYS)
+    assert (usage.workload, usage.allocated_s) == (named, 20.0)
+    assert (usage.cpu_ratio, usage.cpu_thread_ratio) == (3.0, 0.5)
+    (added,) = hour_sums.workload_sums(session, ALWAYS, hour_sums.Stretches())
+    assert added.workload == named
+
+
+def test_what_becomes_unknown_of_an_hour_is_unknown_again(put: Put, engine: Engine, session: Session) -> None:
+    put([gpu_sample(0, nvlink_rx_bytes_per_s=1e9, nvlink_tx_bytes_per_s=1e9)])
+    roll_up(engine, now_ms=NOW)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE gpu_sample SET nvlink_rx_bytes_per_s = NULL"))
+    put([gpu_sample(1)])
+    roll_up(engine, now_ms=NOW)
+    (hour,) = hours.gpu_hours(session, ALWAYS)
+    assert (hour.covered_s, hour.nvlink_bytes_per_s) == (20.0, None)

@@ -7,6 +7,7 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
+from sqlalchemy.exc import IntegrityError
 
 from core.errors import StoreError
 from store import schema
@@ -82,3 +83,38 @@ def test_backup_of_a_database_in_use_is_a_database(ready_database: str, tmp_path
     assert schema.check(url) is None
     with make_engine(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT value FROM meta").scalar() == "true"
+
+
+def test_rows_of_the_revision_before_stay_as_they_were_and_marks_survive(database_url: str) -> None:
+    schema.upgrade(database_url, "0003")
+    with make_engine(database_url).begin() as connection:
+        run = connection.exec_driver_sql
+        run("INSERT INTO host (id, name) VALUES (1, 'h1')")
+        run("INSERT INTO gpu (id, gpu_uuid, host_id) VALUES (1, 'GPU-a', 1)")
+        run(
+            "INSERT INTO workload (id, natural_key, host_id, kind, key, name) VALUES (1, 'w', 1, 'pod', 'k', 'n')"
+        )
+        run("INSERT INTO rollup_pending (hour_ms, kind, entity_id, mark) VALUES (0, 'gpu', 1, 42)")
+    schema.upgrade(database_url)
+    with make_engine(database_url).begin() as connection:
+        run = connection.exec_driver_sql
+        assert run("SELECT name, cpu_count, agent_id FROM host").one() == ("h1", None, None)
+        assert run("SELECT attributes FROM workload").scalar() == "{}"
+        assert run("SELECT kind, mark FROM rollup_pending").all() == [("gpu", 42)]
+        run("INSERT INTO rollup_pending (hour_ms, kind, entity_id, mark) VALUES (0, 'host', 1, 43)")
+    schema.downgrade(database_url, "0003")
+    with make_engine(database_url).connect() as connection:
+        run = connection.exec_driver_sql
+        assert run("SELECT gpu_uuid, host_id FROM gpu").one() == ("GPU-a", 1)
+        assert run("SELECT kind, mark FROM rollup_pending").all() == [("gpu", 42)]
+
+
+def test_marks_are_kept_without_row_numbers_and_of_known_kinds_only(ready_database: str) -> None:
+    with make_engine(ready_database).connect() as connection:
+        if connection.dialect.name == "sqlite":
+            text = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'rollup_pending'")
+            assert "WITHOUT ROWID" in text.scalar_one()
+        with pytest.raises(IntegrityError, match="ck_rollup_pending_kind"):
+            connection.exec_driver_sql(
+                "INSERT INTO rollup_pending (hour_ms, kind, entity_id, mark) VALUES (0, 'rack', 1, 1)"
+            )

@@ -3,7 +3,7 @@
 from core.readings import EngineIdentity, GpuIdentity
 from store.components import components
 from store.joins import EngineJoin
-from store.known import KnownEngine, KnownGpu
+from store.known import KnownEngine, KnownGpu, KnownHost
 
 
 def gpu(key: int) -> KnownGpu:
@@ -33,3 +33,9 @@ def test_engines_tie_gpus_together_through_one_another() -> None:
 
 def test_an_engine_whose_gpus_are_not_known_stands_alone() -> None:
     assert members(engine(1), engine(2, 9), gpus=1) == {((1,), ()), ((), (1,)), ((), (2,))}
+
+
+def test_a_host_stands_alone() -> None:
+    parts = components([gpu(1)], [engine(1, 1)], [KnownHost(1, "h"), KnownHost(2, "i")])
+    assert [([host.id for host in part.hosts], part.size) for part in parts] == [([], 2), ([1], 1), ([2], 1)]
+    assert [part.number for part in parts] == [0, 1, 2]
