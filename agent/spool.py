@@ -46,8 +46,8 @@ AGE_GRACE_S: Final = 3_600.0
 """How long the clock must have said that the oldest delivery is too old before it goes: clocks jump, and after
 a long time switched off the backlog gets a chance to be delivered first."""
 _GZIP: Final = 31
-_LEVEL: Final = 1
-"""Of zlib: a body of 15 kB shrinks to about a sixth; higher levels cost three times the CPU for a few percent."""
+_LEVEL: Final = 3
+"""Of zlib: a body of 17 kB (8 GPUs) shrinks to a third in 0.2 ms; level 1 is no faster, 6 takes twice that for 7 % less."""
 _RESERVE_EVERY: Final = 64
 _DELETED_AT_ONCE: Final = 256
 
