@@ -20,7 +20,6 @@ PLURAL: Final = {
     Unit.REQUEST: "requests",
     Unit.FLAGS: "flags",
     Unit.INDEX: "index",
-    Unit.INDEX: "index",
 }
 
 
