@@ -94,6 +94,7 @@ class Spool:
         self._appends = 0
         self._mutex = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
         self._lock = SpoolLock(self.path)
         try:
             self._reserve = Reserve(self.path)
@@ -206,6 +207,8 @@ class Spool:
             if connection is not None:
                 with suppress(sqlite3.Error):
                     connection.close()
+            if not self._closed:
+                self._closed = True
                 self._lock.release()
 
     # the file
@@ -274,15 +277,21 @@ class Spool:
             SpoolError: cannot be read or written; SpoolFullError: no room.
         """
         with self._mutex:
-            if self._connection is None:
-                raise SpoolError(f"spool {self.path} is closed")
             try:
-                yield self._connection
+                yield self._opened()
             except sqlite3.Error as error:
                 if is_damage(error):
                     self._begin_afresh(error)
                     raise _DamagedError(str(error)) from error
                 raise self._sentence(error) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._closed:
+            raise SpoolError(f"spool {self.path} is closed")
+        if self._connection is None:  # a damaged file could not be replaced: the disk may have recovered
+            self._open()
+        assert self._connection is not None
+        return self._connection
 
     def _sentence(self, error: sqlite3.Error) -> SpoolError:
         if is_full(error):
@@ -385,13 +394,6 @@ class _DamagedError(SpoolError):
     """The file was damaged; a fresh one has taken its place."""
 
 
-def _newest_ts_ms(delivery: Delivery) -> int:
-    lists: tuple[list[Any], ...] = (
-        delivery.gpu_samples,
-        delivery.process_samples,
-        delivery.engine_samples,
-        delivery.host_samples,
-        delivery.events,
-        delivery.health,
-    )
-    return max((row.ts_ms for rows in lists for row in rows), default=0)
+def _newest_ts_ms(of: Delivery) -> int:
+    samples: list[list[Any]] = [of.gpu_samples, of.process_samples, of.engine_samples, of.host_samples]
+    return max((row.ts_ms for rows in (*samples, of.events, of.health) for row in rows), default=0)

@@ -278,6 +278,22 @@ def test_damage_found_by_any_call_ends_in_a_fresh_spool(path: Path, monkeypatch:
     assert len({file.name.split("-")[1] for file in path.parent.glob("*.corrupt-*")}) == SET_ASIDE_KEPT
 
 
+def test_a_damaged_file_that_cannot_be_replaced_is_tried_again(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_rename(*_args: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("agent.spool.set_aside", no_rename)
+        assert spool._connection is not None
+        spool._connection.close()
+        spool._connection = Damaged()  # type: ignore[assignment]
+        with pytest.raises(SpoolError, match=r"cannot be replaced .*Read-only file system.*: check the disk"):
+            spool.append(delivery(0), T0)
+    assert spool.append(delivery(0), T0) == 1
+
+
 class Damaged:
     """A connection to a file whose pages are torn."""
 
