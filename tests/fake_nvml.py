@@ -1,6 +1,7 @@
 # ruff: noqa: N802 - the names are those of the binding
 """A stand-in for the pynvml module: as many GPUs as a test wants, each call scripted to answer, lack or fail."""
 
+import struct
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -12,19 +13,10 @@ SYMBOLS = {
     "nvmlDeviceGetCurrentClocksEventReasons": lambda _gpu: 4,
     "nvmlDeviceGetEnforcedPowerLimit": lambda _gpu: 700_000,
     "nvmlDeviceGetPowerManagementDefaultLimit": lambda _gpu: 700_000,
-    "nvmlDeviceGetMigMode": lambda gpu: [1 if gpu.instances else 0, 0],
-    "nvmlDeviceGetMaxMigDeviceCount": lambda _gpu: 7,
     "nvmlDeviceGetPciInfo": lambda _gpu: SimpleNamespace(busId="00000000:0C:00.0"),
     "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
     "nvmlDeviceGetName": lambda gpu: gpu.name,
-    "nvmlDeviceGetComputeRunningProcesses_v3": lambda gpu: gpu.compute,
-    "nvmlDeviceGetGraphicsRunningProcesses_v3": lambda gpu: gpu.graphics,
-    "nvmlDeviceGetMPSComputeRunningProcesses_v3": lambda _gpu: [],
 }
-
-
-def process(pid: int, memory: int | None, instance: int = 0xFFFFFFFF) -> SimpleNamespace:
-    return SimpleNamespace(pid=pid, usedGpuMemory=memory, gpuInstanceId=instance)
 
 
 @dataclass
@@ -36,26 +28,25 @@ class FakeGpu:
     busy: int = 50
     milliwatts: int = 300_000
     energy: list[int] = field(default_factory=lambda: [1_000_000])
-    compute: list[Any] = field(default_factory=list)
-    graphics: list[Any] = field(default_factory=list)
-    instances: list["FakeGpu | None"] = field(default_factory=list)
     fails: dict[str, int] = field(default_factory=dict)
     used_bytes: int = 60 << 30
-    memory_temperature: tuple[int, int] = (0, 55)
     calls: list[str] = field(default_factory=list)
+    fields: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    """Code, value type and raw value by field and scope; one that is not here is passed over by the driver."""
+    asked: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    """Fields and scopes of each batch."""
 
     def millijoules(self) -> int:
         return self.energy.pop(0) if len(self.energy) > 1 else self.energy[0]
+
+
+FIELD = struct.Struct("=IIqqIIQ")
 
 
 class FakeNvml:
     """Has pynvml's names; only what is asked for exists."""
 
     nvmlMemory_v2 = 33554472  # noqa: N815 - the binding's own name
-    NVML_CLOCK_SM = 1
-    NVML_CLOCK_MEM = 2
-    NVML_TEMPERATURE_GPU = 0
-    NVML_FI_DEV_MEMORY_TEMP = 82
 
     class NVMLError(Exception):
         """Like the binding's: no hash, and == with anything else fails."""
@@ -80,6 +71,27 @@ class FakeNvml:
             raise AttributeError(name)
         return lambda gpu, *_args: self._answer(name, gpu, SYMBOLS[name])
 
+    def _nvmlGetFunctionPointer(self, name: str) -> Any:
+        if name in self.lacks or name != "nvmlDeviceGetFieldValues":
+            raise self.NVMLError(13)
+        return self._field_values
+
+    def _field_values(self, gpu: FakeGpu, count: int, reference: Any) -> int:
+        """As the library does it: 0 when any entry was filled, the code of the call when it is scripted to fail."""
+        buffer = reference._obj
+        rows = [list(FIELD.unpack_from(buffer, at * FIELD.size)) for at in range(count)]
+        gpu.asked.append(tuple((row[0], row[1]) for row in rows))
+        if gpu.fails.get("fields"):
+            return gpu.fails["fields"]
+        known = [(row[0], row[1]) in gpu.fields for row in rows]
+        if not all(known) and gpu.fails.get("unknown field"):
+            return gpu.fails["unknown field"]
+        for at, row in enumerate(rows):
+            if known[at]:
+                row[5], row[4], row[6] = gpu.fields[row[0], row[1]]
+                FIELD.pack_into(buffer, at * FIELD.size, *row)
+        return 0
+
     def _answer(self, name: str, gpu: FakeGpu, answer: Any) -> Any:
         assert gpu is not None, "a NULL handle would crash"
         gpu.calls.append(name)
@@ -99,6 +111,12 @@ class FakeNvml:
     def nvmlSystemGetDriverVersion(self) -> str:
         return "590.48.01"
 
+    def nvmlSystemGetNVMLVersion(self) -> bytes:
+        return b"12.590.48.01"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13_010
+
     def nvmlDeviceGetCount(self) -> int:
         return len(self.gpus)
 
@@ -107,13 +125,6 @@ class FakeNvml:
         if gpu is not None and "handle" in gpu.fails:
             raise self.NVMLError(gpu.fails["handle"])
         return gpu
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, gpu: FakeGpu, number: int) -> FakeGpu:
-        if number >= len(gpu.instances) or gpu.instances[number] is None:
-            raise self.NVMLError(6)
-        found = gpu.instances[number]
-        assert found is not None
-        return found
 
     def nvmlDeviceGetMemoryInfo(self, gpu: FakeGpu, version: int | None = None) -> SimpleNamespace:
         if version is not None:
@@ -135,8 +146,3 @@ class FakeNvml:
 
     def nvmlDeviceGetTemperature(self, gpu: FakeGpu, _sensor: int) -> int:
         return self._answer("temperature", gpu, lambda _gpu: 40)
-
-    def nvmlDeviceGetFieldValues(self, gpu: FakeGpu, _fields: list[int]) -> list[SimpleNamespace]:
-        code, value = gpu.memory_temperature
-        entry = SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(uiVal=value))
-        return self._answer("fields", gpu, lambda _gpu: [entry])

@@ -5,6 +5,7 @@ The only module that imports pynvml. Kept free of heavy imports: it runs in a pr
 
 from __future__ import annotations
 
+import sys
 from ctypes import ArgumentError, c_void_p, cast
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ STATE = frozenset(
 )
 """Codes that say that the card or the driver is gone for now. Any other code is a value unknown this time."""
 
+SEARCH = "ctypes.util"
 SENTENCES = {
     NOT_LOADED: "the NVIDIA driver is installed but not loaded (run: nvidia-smi, or modprobe nvidia)",
     NO_LIBRARY: "no NVIDIA driver on this machine (libnvidia-ml.so.1 was not found)",
@@ -196,7 +198,7 @@ def address(handle: Any) -> int | None:
 
 def _pynvml() -> Any:
     try:
-        import pynvml
+        pynvml = _imported()
     except ImportError as error:
         raise DriverError(0, "the NVIDIA binding is not installed (pip install nvidia-ml-py)") from error
     if not hasattr(pynvml, "_nvmlGetFunctionPointer"):
@@ -206,3 +208,28 @@ def _pynvml() -> Any:
             "another package named pynvml hides nvidia-ml-py: pip uninstall pynvml, then reinstall nvidia-ml-py",
         )
     return pynvml
+
+
+def _imported() -> Any:
+    """pynvml, without the 2 MB that ctypes.util loads (subprocess, shutil, compression) for its search of a library.
+
+    The binding imports that search and does not use it on Linux; a call would still find the real one.
+    """
+    if "pynvml" in sys.modules or SEARCH in sys.modules:
+        import pynvml
+
+        return pynvml
+    light: Any = type(sys)(SEARCH)
+    light.find_library = _find_library
+    sys.modules[SEARCH] = light
+    try:
+        import pynvml
+    finally:
+        sys.modules.pop(SEARCH, None)
+    return pynvml
+
+
+def _find_library(name: str) -> str | None:
+    from ctypes.util import find_library
+
+    return find_library(name)
