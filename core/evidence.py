@@ -1,11 +1,13 @@
 """What a rule may see: hours, identities, prices and the site's settings. Built by the store, read by the advisor."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from core.histogram import Histogram
-from core.hours import EngineHour, GpuHour
-from core.readings import EngineIdentity, GpuIdentity
+from core.hours import EngineHour, GpuHour, HostHour
+from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
+from core.samples import GpuEvent
 from core.units import HOUR_MS
 
 
@@ -65,6 +67,36 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkloadUse:
+    """One workload on one GPU over the window, from its usage hours.
+
+    Attributes:
+        workload: which. first_ms, last_ms: start of its first and end of its last hour there.
+        allocated_s, active_s: GPU-seconds, split where GPUs are shared.
+        cpu_ratio, cpu_thread_ratio: means over the time in which they are known; 1 is one core, one thread at work.
+        shared: other workloads held the GPU in the same hours.
+    """
+
+    workload: WorkloadKey
+    first_ms: int
+    last_ms: int
+    allocated_s: float
+    active_s: float
+    cpu_ratio: float | None = None
+    cpu_thread_ratio: float | None = None
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvidence:
+    """One host over the window: its hours with an agent that reads them."""
+
+    host: str
+    hours: Sequence[HostHour] = ()
+    cpu_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GpuEvidence:
     """One GPU over the window.
 
@@ -75,16 +107,22 @@ class GpuEvidence:
         price: in force at the window's end; None: unpriced.
         bare_idle_w: learned power while no process holds it (p1 of empty time); None when never seen empty.
         host_gpu_count: GPUs known on its host.
+        uses: workloads that held it, most GPU-seconds first. events: in the window, by time.
+        health: facts of ``core.readings.GpuHealth`` as last asked; empty when never. health_ms: when that was.
     """
 
     identity: GpuIdentity
     gpu_key: str | None
-    hours: tuple[GpuHour, ...]
+    hours: Sequence[GpuHour]
     first_sample_ms: int
     last_sample_ms: int
     price: Price | None
     bare_idle_w: float | None
     host_gpu_count: int
+    uses: tuple[WorkloadUse, ...] = ()
+    events: tuple[GpuEvent, ...] = ()
+    health: Mapping[str, float | str] = field(default_factory=dict)
+    health_ms: int | None = None
 
     @property
     def gpu_uuid(self) -> str:
@@ -122,7 +160,7 @@ class EngineEvidence:
     identity: EngineIdentity
     gpu_uuids: tuple[str, ...]
     join: str
-    hours: tuple[EngineHour, ...]
+    hours: Sequence[EngineHour]
 
     @property
     def covered_s(self) -> float:
@@ -164,7 +202,12 @@ class Evidence:
     gpus: tuple[GpuEvidence, ...]
     engines: tuple[EngineEvidence, ...]
     site: Site
+    hosts: tuple[HostEvidence, ...] = ()
 
     def gpu(self, gpu_uuid: str) -> GpuEvidence | None:
         """The GPU of that UUID, when it has evidence in the window."""
         return next((gpu for gpu in self.gpus if gpu.gpu_uuid == gpu_uuid), None)
+
+    def host(self, name: str | None) -> HostEvidence | None:
+        """The host of that name, when its agent told of it in the window."""
+        return next((host for host in self.hosts if host.host == name), None)
