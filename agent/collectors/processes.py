@@ -71,7 +71,8 @@ class Processes:
         found: dict[tuple[int, int | None], list[int | None]] = {}
         for bit, (kind, table) in enumerate(zip(KINDS, self._lists, strict=True)):
             name = f"nvmlDeviceGet{kind}RunningProcesses"
-            code, rows = (device.absent[name], None) if name in device.absent else table.ask(device.handle)
+            refused = device.absent.get(name)
+            code, rows = table.ask(device.handle) if refused is None else (refused, None)
             if code in STABLE and kind != "Compute":
                 device.absent[name] = code
                 continue

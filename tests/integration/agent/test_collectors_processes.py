@@ -148,3 +148,9 @@ def test_under_mig_time_is_nobodys_and_memory_is_the_instances(tmp_path: Path) -
 def test_a_process_on_two_instances_is_one_with_the_sum(tmp_path: Path) -> None:
     scenario = Scenario().instances({1: 40_448, 2: 20_096}).processes("compute:7:100:1", "compute:7:50:2")
     assert ask(tmp_path, scenario, READ) == [[7, 150, True, False, False, None, None]]
+
+
+def test_a_card_under_mig_that_tells_shares_all_the_same_is_not_believed(tmp_path: Path) -> None:
+    scenario = Scenario().processes("compute:10:5").process_util("10:90:0:0:0")
+    said = ask(tmp_path, scenario, "d = gpu(0); d.mig_enabled = True; say(Processes(d).read())")
+    assert [row[6] for row in said] == [None]
