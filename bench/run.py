@@ -10,13 +10,13 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import agent_cost, answers, folding, imports, roll_ups, stores
+from bench import agent_cost, answers, folding, imports, ingest_server, roll_ups, stores
 from bench.databases import postgresql_server
 from bench.measure import Figure, shown, table
 from core.clock import iso, now_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
-GROUPS = ("agent", "ingest", "import", "fold", "roll-up", "answer")
+GROUPS = ("agent", "ingest", "server", "import", "fold", "roll-up", "answer")
 
 
 def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[Figure]:
@@ -27,10 +27,12 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from folding.run(runs)
     if "import" in groups:
         yield from imports.run(runs)
-    if {"ingest", "roll-up"} & set(groups):
+    if {"ingest", "server", "roll-up"} & set(groups):
         with postgresql_server() if with_postgresql else nullcontext() as server:
             if "ingest" in groups:
                 yield from stores.run(server, runs)
+            if "server" in groups:
+                yield from ingest_server.run(server)
             if "roll-up" in groups:
                 yield from roll_ups.run(server, runs)
     if "answer" in groups:
