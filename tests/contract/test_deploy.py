@@ -222,3 +222,19 @@ def test_the_images_files_exist_and_it_runs_as_nobody() -> None:
     assert (ROOT / "requirements" / "agent.txt").is_file()
     assert "--require-hashes -r requirements/agent.txt" in text
     assert re.search(r"^USER 65532:65532$", text, re.MULTILINE)
+
+
+def test_the_agents_page_names_settings_and_files_that_exist() -> None:
+    text = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+    table = text.partition("## Settings")[2].partition("## When")[0]
+    keys = {
+        key
+        for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for key in re.findall(r"`(\w+)`", row)
+    }
+    assert len(keys) > 10
+    assert {key for key in keys if not hasattr(Settings(), key)} == set()
+    for path in re.findall(r"deploy/[\w./-]+", text):
+        assert (ROOT / path.rstrip(".")).exists(), path
+    for words in re.findall(r"gpuwise agent( [a-z-][^`\n#]*)?", text):
+        agent_words([word for word in shlex.split(words) if word != "&&"][:3])
