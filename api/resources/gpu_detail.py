@@ -52,6 +52,27 @@ class SampleRow:
     dram_active_ratio: Annotated[float | None, metric("dram_active_ratio")]
     fp32_active_ratio: Annotated[float | None, metric("fp32_active_ratio")]
     process_count: Annotated[float | None, metric("process_count")]
+    tensor_hmma_active_ratio: Annotated[float | None, metric("tensor_hmma_active_ratio")]
+    tensor_imma_active_ratio: Annotated[float | None, metric("tensor_imma_active_ratio")]
+    tensor_dfma_active_ratio: Annotated[float | None, metric("tensor_dfma_active_ratio")]
+    fp64_active_ratio: Annotated[float | None, metric("fp64_active_ratio")]
+    fp16_active_ratio: Annotated[float | None, metric("fp16_active_ratio")]
+    nvlink_rx_bytes_per_s: Annotated[float | None, metric("nvlink_rx_bytes_per_s")]
+    nvlink_tx_bytes_per_s: Annotated[float | None, metric("nvlink_tx_bytes_per_s")]
+    encoder_busy_ratio: Annotated[float | None, metric("encoder_busy_ratio")]
+    decoder_busy_ratio: Annotated[float | None, metric("decoder_busy_ratio")]
+    jpeg_busy_ratio: Annotated[float | None, metric("jpeg_busy_ratio")]
+    ofa_busy_ratio: Annotated[float | None, metric("ofa_busy_ratio")]
+    temperature_margin_c: Annotated[float | None, metric("temperature_margin_c")]
+    performance_state_index: Annotated[float | None, metric("performance_state_index")]
+    slowed_power_cap_s: Annotated[float | None, metric("slowed_power_cap_s")]
+    slowed_sync_boost_s: Annotated[float | None, metric("slowed_sync_boost_s")]
+    slowed_board_limit_s: Annotated[float | None, metric("slowed_board_limit_s")]
+    slowed_low_utilization_s: Annotated[float | None, metric("slowed_low_utilization_s")]
+    slowed_reliability_s: Annotated[float | None, metric("slowed_reliability_s")]
+    slowed_sw_thermal_s: Annotated[float | None, metric("slowed_sw_thermal_s")]
+    slowed_hw_thermal_s: Annotated[float | None, metric("slowed_hw_thermal_s")]
+    slowed_power_brake_s: Annotated[float | None, metric("slowed_power_brake_s")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +108,21 @@ class HourRow:
     throttled_s: Annotated[float | None, about("Active seconds with a thermal or brake bit set.")]
     temperature_max_c: Annotated[float | None, about("Highest temperature.")]
     pcie_bytes_per_s: Annotated[float | None, about("Mean traffic, both directions.")]
+    nvlink_bytes_per_s: Annotated[float | None, about("Mean NVLink traffic, both directions.")]
+    tensor_hmma_active_ratio: Annotated[float | None, metric("tensor_hmma_active_ratio")]
+    tensor_imma_active_ratio: Annotated[float | None, metric("tensor_imma_active_ratio")]
+    tensor_dfma_active_ratio: Annotated[float | None, metric("tensor_dfma_active_ratio")]
+    fp64_active_ratio: Annotated[float | None, metric("fp64_active_ratio")]
+    fp16_active_ratio: Annotated[float | None, metric("fp16_active_ratio")]
+    slowed_power_s: Annotated[
+        float | None, about("Seconds in which the power cap or the board's limit held clocks back.")
+    ]
+    slowed_thermal_s: Annotated[
+        float | None, about("Seconds in which heat or the server's power brake held clocks back.")
+    ]
+    temperature_margin_min_c: Annotated[
+        float | None, about("Least distance to the temperature at which the card slows down.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
