@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from core.activity import Activity
 from core.clock import SteadyClock
 from core.delivery import Delivery
 from core.readings import EngineIdentity, GpuHealth
-from core.samples import GpuEvent, GpuSample
+from core.samples import GpuEvent, GpuSample, HostSample
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,10 @@ GRACE_MS: Final = 1_500
 LONGEST_POLL_S: Final = 0.5
 UNSAVED: Final = 360
 """Deliveries kept in memory while the disk of the spool is full: an hour of ten-second intervals."""
+
+
+Watch = Callable[[Sequence[Something | HostSample]], None]
+"""Sees everything that comes by."""
 
 
 @dataclass(slots=True)
@@ -50,9 +54,7 @@ class Hub:
         unsaved: deliveries that found no room in the spool yet. dropped_rows: rows that were lost from there.
     """
 
-    def __init__(
-        self, parts: Parts, *, span_ms: int, watch: Callable[[list[Something]], None] | None = None
-    ) -> None:
+    def __init__(self, parts: Parts, *, span_ms: int, watch: Watch | None = None) -> None:
         self._parts, self._span = parts, span_ms
         self._batch = Batch(span_ms=span_ms)
         self._engines: dict[str, EngineIdentity] = {}
@@ -125,14 +127,17 @@ class Hub:
         parts, start_ms = self._parts, self._border_ms - self._span
         self._batch.advance(self._border_ms)
         delivery = self._batch.delivery
+        told = {(sample.gpu_uuid, sample.ts_ms) for sample in delivery.gpu_samples}
         delivery.gpu_samples += [
             GpuSample(uuid, start_ms, self._span, 0, {}, None, Activity.UNKNOWN)
             for uuid, state in parts.intake.away.items()
-            if state == "stuck"
+            if state == "stuck" and (uuid, start_ms) not in told and not parts.reader.paused
         ]
         sample = parts.host.sample(start_ms, self._span, self._own_figures())
         if sample is not None:
             delivery.host_samples.append(sample)
+            if self._watch is not None:
+                self._watch([sample])
         self._deliver()
         self._border_ms = self._next_border()
 

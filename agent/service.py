@@ -76,7 +76,16 @@ class _Service:
             host=HostCollector(host, version=VERSION),
             cost=OwnCost(),
         )
-        self._hub = Hub(self._parts, span_ms=round(settings.sample_s * 1000))
+        self._port = None
+        watch = None
+        if settings.agent_metrics_port is not None:
+            from agent.exposition import Exposition  # only where it is asked for: the agent counts its memory
+            from agent.metrics_port import open_port
+
+            exposition = Exposition(host, VERSION)
+            self._port = open_port(settings.agent_metrics_host, settings.agent_metrics_port, exposition.text)
+            watch = None if self._port is None else exposition.take
+        self._hub = Hub(self._parts, span_ms=round(settings.sample_s * 1000), watch=watch)
         self._state = State(self._folder / STATE)
         self._stop = threading.Event()
         self._asked: list[int] = []
@@ -118,6 +127,8 @@ class _Service:
         self._parts.reader.close()
         self._parts.scraper.stop()
         self._hub.end()
+        if self._port is not None:
+            self._port.close()
         self._sender.stop()
         self._spool.close()
         if self._paused_until_ms is None:

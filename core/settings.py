@@ -59,7 +59,8 @@ class Settings:
         spool_max_mb, spool_max_days: what the spool may grow to; beyond it the oldest day is dropped, logged and counted.
         engine_urls: metrics pages of LLM servers that are not found by themselves (``http://127.0.0.1:8000/metrics``).
         dcgm_url: metrics page of a dcgm-exporter; ``auto`` looks on this host, empty turns it off.
-        agent_metrics_port: port on 127.0.0.1 for the agent's own metrics; default: none.
+        agent_metrics_port: port of the agent's own ``/metrics`` for a Prometheus; default: none. agent_metrics_host: address to bind it
+            to; whoever reaches it may read it.
         raw_days: raw samples kept, days. hour_days: hours kept, days.
         tariff_usd_per_kwh: electricity price; None: energy has no cost.
         pue: power usage effectiveness of the site (cost-model 2: 1.1–1.6).
@@ -93,6 +94,7 @@ class Settings:
     engine_urls: tuple[str, ...] = ()
     dcgm_url: str = "auto"
     agent_metrics_port: int | None = None
+    agent_metrics_host: str = "127.0.0.1"
     raw_days: int = 14
     hour_days: int = 1095
     tariff_usd_per_kwh: float | None = None
@@ -156,6 +158,10 @@ def _agent(settings: Settings) -> None:
         raise SettingsError("setting spool_path is empty: name a file on a local disk")
     if settings.agent_metrics_port is not None:
         _within("agent_metrics_port", settings.agent_metrics_port, 1, 65_535)
+    if not settings.agent_metrics_host:
+        raise SettingsError(
+            "setting agent_metrics_host is empty: use 127.0.0.1, or 0.0.0.0 for every address"
+        )
     if settings.sink not in {"database", "server"}:
         raise SettingsError(f"setting sink is {settings.sink!r}: use database or server")
     if settings.server_url is not None:

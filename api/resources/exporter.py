@@ -4,19 +4,18 @@ A sample's energy is that of its interval, not a counter's total, and is left ou
 the agent. A GPU whose newest sample is older than two minutes has no series: an old value is not a current one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from api.resources.health import Health
-from core.exposition import exported_name, family
+from core.exposition import GPU_PREFIX as PREFIX
+from core.exposition import exported_name, family, gpu_labels
 from core.metrics import GPU_METRICS, Fold
 from core.samples import GpuSample
 from core.units import MINUTE_MS
 from store.queries.fleet import FleetGpu
 
-PREFIX: Final = "gpuwise_gpu"
 CURRENT_MS: Final = 2 * MINUTE_MS
-LABELS: Final = ("gpu_uuid", "host", "gpu", "model")
 
 
 def text(gpus: list[FleetGpu], health: Health, now_ms: int) -> str:
@@ -27,7 +26,7 @@ def text(gpus: list[FleetGpu], health: Health, now_ms: int) -> str:
 
 def _gpu_lines(gpus: list[FleetGpu], now_ms: int) -> Iterator[str]:
     current = [
-        (labels_of(gpu), gpu.latest)
+        (gpu_labels(gpu.identity), gpu.latest)
         for gpu in gpus
         if gpu.latest is not None and now_ms - (gpu.latest.ts_ms + gpu.latest.span_ms) <= CURRENT_MS
     ]
@@ -54,24 +53,12 @@ def _gpu_lines(gpus: list[FleetGpu], now_ms: int) -> Iterator[str]:
         f"{PREFIX}_last_sample_timestamp_seconds",
         "gauge",
         "End of the newest sample, of every GPU ever seen.",
-        [(labels_of(gpu), gpu.last_seen_ms / 1000) for gpu in gpus if gpu.last_seen_ms is not None],
+        [(gpu_labels(gpu.identity), gpu.last_seen_ms / 1000) for gpu in gpus if gpu.last_seen_ms is not None],
     )
 
 
 def _coverage(sample: GpuSample) -> float:
     return sample.covered_ms / sample.span_ms
-
-
-def labels_of(gpu: FleetGpu) -> Mapping[str, str]:
-    """Labels of a GPU's series; an unknown one is left out."""
-    identity = gpu.identity
-    known = {
-        "gpu_uuid": identity.gpu_uuid,
-        "host": identity.host,
-        "gpu": None if identity.index is None else str(identity.index),
-        "model": identity.model,
-    }
-    return {name: value for name in LABELS if (value := known[name]) is not None}
 
 
 def _own_lines(health: Health) -> Iterator[str]:
