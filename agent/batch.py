@@ -79,9 +79,9 @@ class Batch:
             self.write()
 
     def take_event(self, event: GpuEvent) -> None:
-        """Keep an event for the next delivery; a GPU that is lost has its open interval folded."""
+        """Keep an event for the next delivery; a GPU that is gone or silent has its open interval folded."""
         self.delivery.events.append(event)
-        if event.kind == "lost":
+        if event.kind in {"lost", "stuck"}:
             self.delivery.gpu_samples += self.gpu_fold.flush(event.gpu_uuid)
 
     def advance(self, now_ms: int) -> None:

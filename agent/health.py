@@ -25,6 +25,7 @@ _CHANGING: Final = {
     "mig_mode": ("mode", "MIG mode"),
     "ecc_mode": ("mode", "ECC mode"),
     "pcie_link_width": ("pcie_link", "PCIe link width"),
+    "power_limit_w": ("power_limit", "Power limit in watts"),
 }
 """Not the PCIe generation: it drops whenever a card idles."""
 

@@ -49,6 +49,7 @@ class Intake:
         self.servers: dict[int, tuple[Any, tuple[str, ...]]] = {}
         self._windows = Windows()
         self._kept: dict[str, dict[str, float]] = {}
+        self._links: dict[str, Mapping[str, float]] = {}
         self._pids: dict[str, set[int]] = {}
         self._outside: dict[str, tuple[int, Mapping[str, float]]] = {}
         self._serving: dict[str, tuple[tuple[int, Any], ...]] = {}
@@ -69,7 +70,7 @@ class Intake:
         if kind == "processes":
             return self._processes(*frame[1:])
         if kind == "slow":
-            self._kept.setdefault(frame[1], {}).update(plausible_values(frame[3]))
+            self._links[frame[1]] = plausible_values(frame[3])
         elif kind == "health":
             return [*self._healthy(*frame[1:])]
         elif kind == "gpus":
@@ -77,13 +78,11 @@ class Intake:
         elif kind == "event":
             return self._event(*frame[1:])
         elif kind == "lost":
-            return self._leave(frame[2], frame[1], "lost", LOST_MESSAGE, frame[3])
+            return self._lost(frame[2], frame[1], LOST_MESSAGE, frame[3])
         elif kind == "stuck":
             return self._stuck(frame[1], frame[2])
         elif kind == "down":
-            return [
-                thing for uuid in self.gpus for thing in self._leave(uuid, frame[1], "lost", frame[2], None)
-            ]
+            return self._down(frame[1], frame[2])
         return []
 
     def outside(self, values: Mapping[str, Mapping[str, float]], mono_ns: int) -> None:
@@ -115,9 +114,9 @@ class Intake:
         for uuid, at_ns, values in read:
             ts_ms = self._clock.ms(at_ns)
             known = plausible_values(values)
-            kept = self._kept.get(uuid)
-            if kept:
-                known = {**kept, **known}
+            for kept in (self._kept.get(uuid), self._links.get(uuid)):
+                if kept:
+                    known = {**kept, **known}
             outside = self._outside.get(uuid)
             if outside is not None and ts_ms - outside[0] <= OUTSIDE_MS:
                 known = {**outside[1], **known}
@@ -145,18 +144,28 @@ class Intake:
                 yield GpuEvent(uuid, now_ms, "found", FOUND_MESSAGE)
         for uuid, one in list(self.gpus.items()):
             if uuid not in seen and one.index not in skipped and uuid not in self.away:
-                yield from self._leave(uuid, self._clock.now_ns(), "lost", GONE_MESSAGE, None)
+                yield from self._lost(uuid, self._clock.now_ns(), GONE_MESSAGE, None)
 
     def _leave(self, uuid: str, mono_ns: int, kind: str, message: str, code: int | None) -> list[Something]:
         if uuid in self.away:
             return []
         self.away[uuid] = kind
         self._kept.pop(uuid, None)
+        self._links.pop(uuid, None)
         self._serving.pop(uuid, None)
         self._pids.pop(uuid, None)
-        log.warning("gpu does not answer", extra={"gpu_uuid": uuid, "state": kind, "nvml_code": code})
         event = GpuEvent(uuid, self._clock.ms(mono_ns), kind, message, code)
         return [*self._windows.release(uuid), event]
+
+    def _lost(self, uuid: str, mono_ns: int, message: str, code: int | None) -> list[Something]:
+        if uuid not in self.away:
+            log.warning("gpu lost", extra={"gpu_uuid": uuid, "why": message, "nvml_code": code})
+        return self._leave(uuid, mono_ns, "lost", message, code)
+
+    def _down(self, mono_ns: int, sentence: str) -> list[Something]:
+        """The driver as a whole is gone, which the reader has said in one line."""
+        message = f"{sentence[:1].upper()}{sentence[1:]}."
+        return [t for uuid in self.gpus for t in self._leave(uuid, mono_ns, "lost", message, None)]
 
     def _stuck(self, mono_ns: int, index: int | None) -> list[Something]:
         away = [uuid for uuid, one in self.gpus.items() if index is None or one.index == index]
@@ -166,7 +175,7 @@ class Intake:
         texts = {
             "xid": xids.message(code),
             "mig": "The MIG configuration changed.",
-            "unavailable": "The driver says the GPU is not available.",
+            "lost": "The driver says the GPU is not available.",
             "recovery_action": "The driver asks for a recovery action.",
         }
         log.warning("gpu event", extra={"gpu_uuid": uuid, "kind": kind, "code": code})

@@ -15,7 +15,7 @@ from typing import Final
 
 from agent.driver.board import DRIVER, EVENTS, IDLE, MAIN, QUICK, SLOW
 from agent.driver.frames import Frame
-from agent.driver.process import DriverProcess, probe
+from agent.driver.process import KILL_WAIT_S, DriverProcess, probe
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +34,17 @@ STEADY_S: Final = 60.0
 UNKILLABLE: Final = 3
 """Killed processes that may wait inside the kernel before no more are started."""
 CRASHES: Final = 2
-"""Crashes on the same GPU before it is left alone."""
+"""Crashes on the same GPU before it is left alone, and of a process that never gave a reading before GPUs are unknown."""
+BEHIND_S: Final = {QUICK: 1.0, SLOW: 6.0}
+"""A thread that waits for the driver's lock began to at most one round of its own after the one that holds it."""
 VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
 VERSION_LOOK_S: Final = 10.0
 MISMATCH: Final = 18
 STOP_S: Final = 2.0
+UPGRADED: Final = (
+    "the NVIDIA driver was upgraded under the agent: reload its module or reboot;"
+    " until library and module fit, the agent starts its driver process anew"
+)
 
 
 @dataclass(slots=True)
@@ -68,7 +74,10 @@ class Reader:
         self._process: DriverProcess | None = None
         self._dying: list[DriverProcess] = []
         self._silent: dict[int, _Silent] = {}
+        self._returned: dict[int, tuple[float, float]] = {}
         self._crashes: dict[int, int] = {}
+        self._early_ends = 0
+        self._deaf_due_s, self._deaf_wait_s = 0.0, EVENTS_HANG_S
         self._due_s = 0.0
         self._wait_s = RESTART_S
         self._failed: tuple[int, str] | None = None
@@ -106,7 +115,8 @@ class Reader:
     def pause(self) -> bool:
         """Let go of the driver; whether its process is gone."""
         self.paused = True
-        return self._end(STOP_S)
+        gone = self._end(STOP_S)
+        return self._end_probes() and gone and not self._dying
 
     def resume(self) -> None:
         """Start again."""
@@ -125,6 +135,18 @@ class Reader:
             if silent.probe is not None:
                 silent.probe.kill()
 
+    def _end_probes(self) -> bool:
+        """A probe holds the driver too; whether none is left."""
+        for silent in self._silent.values():
+            if silent.probe is not None:
+                silent.probe.kill()
+                try:
+                    silent.probe.wait(KILL_WAIT_S)
+                except subprocess.TimeoutExpired:
+                    continue
+                silent.probe = None
+        return all(silent.probe is None for silent in self._silent.values())
+
     def _end(self, seconds: float) -> bool:
         process, self._process = self._process, None
         if process is not None and not process.stop(seconds):
@@ -137,9 +159,11 @@ class Reader:
         for frame in frames:
             if frame[0] == "failed":
                 self._failed = frame[1], frame[2]
-            elif frame[0] == "tick" and self._said is not None:
-                log.info("driver answers again")
-                self._said = None
+            elif frame[0] == "tick":
+                self._early_ends = 0
+                if self._said is not None:
+                    log.info("driver answers again")
+                    self._said = None
         return [frame for frame in frames if frame[0] != "failed"]
 
     def _tend(self, now: float, frames: list[Frame]) -> None:
@@ -153,8 +177,8 @@ class Reader:
                 self._ended(process, now, frames)
             else:
                 self._watch(process, now, frames)
-                self._look_at_version(now)
-        elif now >= self._due_s and len(self._dying) < UNKILLABLE:
+        self._look_at_version(now)
+        if self._process is None and now >= self._due_s and len(self._dying) < UNKILLABLE:
             self._start()
         self._probe(now)
 
@@ -165,15 +189,15 @@ class Reader:
 
     def _ended(self, process: DriverProcess, now: float, frames: list[Frame]) -> None:
         """It died by itself: say why, wait, and leave a GPU alone that brings it down each time."""
-        at = [index for index, _since in process.board.look()[:EVENTS] if index >= 0]
-        process.kill()
+        while not process.frames.closed:  # what it said at last
+            frames += self._take(process)
+        at = {index for index, _since in process.board.look()[:EVENTS] if index >= 0}
+        process.stop(KILL_WAIT_S)
         self._process = None
         code = process.exit_code()
         self._back_off(process, now)
         if self._failed is not None:
-            sentence = self._failed[1]
-            if self._failed[0] == MISMATCH:
-                sentence = f"{sentence}; the agent starts its driver process anew until the module fits"
+            sentence = UPGRADED if self._failed[0] == MISMATCH else self._failed[1]
             frames.append(("down", time.monotonic_ns(), sentence))
         else:
             sentence = f"the driver process ended unexpectedly (exit code {code})"
@@ -182,24 +206,29 @@ class Reader:
                 if self._crashes[index] >= CRASHES:
                     self._leave_alone(index, now)
                     frames.append(("stuck", time.monotonic_ns(), index))
+            self._early_ends += 1
+            if self._early_ends >= CRASHES and not at:
+                frames.append(("down", time.monotonic_ns(), sentence))
         self._say(sentence)
 
     def _watch(self, process: DriverProcess, now: float, frames: list[Frame]) -> None:
         now_ns = time.monotonic_ns()
         quick_s = max(CALL_HANG_S, min(2 * self._interval, SLOW_HANG_S))
         limits = {MAIN: START_HANG_S, QUICK: quick_s, SLOW: SLOW_HANG_S, EVENTS: EVENTS_HANG_S}
-        stuck = [
-            (since, index)
-            for slot, (index, since) in enumerate(process.board.look())
+        looks = process.board.look()
+        over = [
+            slot
+            for slot, (index, since) in enumerate(looks)
             if index != IDLE and now_ns - since > limits[slot] * 1e9
         ]
-        if not stuck:
+        if not over:
             return
-        since, index = min(stuck)  # whoever waits longest holds the others up
-        self._process = None
-        if not process.kill():
-            self._dying.append(process)
-            log.warning("driver process cannot be killed yet", extra={"pid": process.pid})
+        if over == [EVENTS]:
+            self._deafened(process, now)
+            return
+        slot = min((one for one in over if one != EVENTS), key=lambda one: looks[one][1])
+        since, index = self._culprit(looks, slot)
+        self._kill(process)
         if index == DRIVER:
             self._back_off(process, now, least_s=FIRST_WAIT_S)
             self._say("the NVIDIA driver does not answer: a call on the driver as a whole hangs")
@@ -213,21 +242,52 @@ class Reader:
         self._due_s = 0.0
         frames.append(("stuck", now_ns, index))
 
+    def _culprit(self, looks: list[tuple[int, int]], slot: int) -> tuple[int, int]:
+        """Since when and at which GPU the call hangs that holds up the thread of ``slot``: its own, or the one before it.
+
+        Calls serialise on a lock of the driver, so a thread may wait for another one's. Whoever began long before
+        does not hold that lock: the waiting thread came round since.
+        """
+        behind_s = BEHIND_S.get(slot, 0.0) + (self._interval if slot == QUICK else 0.0)
+        earliest = looks[slot][1] - behind_s * 1e9
+        return min((since, index) for index, since in looks if index != IDLE and since >= earliest)
+
+    def _deafened(self, process: DriverProcess, now: float) -> None:
+        """The wait for events alone hangs: readings go on, and a fresh process may hear again."""
+        if now < self._deaf_due_s:
+            return
+        self._deaf_due_s = now + self._deaf_wait_s
+        self._deaf_wait_s = min(self._deaf_wait_s * 2, LONGEST_WAIT_S)
+        log.warning("the wait for driver events does not return, driver process started anew")
+        self._kill(process)
+        self._due_s = 0.0
+
+    def _kill(self, process: DriverProcess) -> None:
+        self._process = None
+        if not process.kill():
+            self._dying.append(process)
+            log.warning("driver process cannot be killed yet", extra={"pid": process.pid})
+
     def _look_at_version(self, now: float) -> None:
-        """A module loaded anew under a running process: only a fresh process can use the library that belongs to it."""
+        """A module loaded anew: only a fresh process can use the library that belongs to it."""
         if now < self._version_due_s:
             return
         self._version_due_s = now + VERSION_LOOK_S
         version = self._module_version()
-        if version is not None and self._version is not None and version != self._version:
-            log.warning("driver changed under the agent, starting its driver process anew")
+        if version is None or version == self._version:
+            return
+        known, self._version = self._version, version
+        if known is None:
+            return
+        self._due_s = now
+        if self._process is not None:
+            self._say(UPGRADED)
             self._end(STOP_S)
-            self._due_s = now
-        self._version = version or self._version
 
     def _leave_alone(self, index: int, now: float) -> None:
-        old = self._silent.get(index)
-        wait_s = FIRST_WAIT_S if old is None else min(old.wait_s * 2, LONGEST_WAIT_S)
+        wait_s, at_s = self._returned.pop(index, (0.0, 0.0))
+        again = bool(wait_s) and now - at_s < max(STEADY_S, wait_s)
+        wait_s = min(wait_s * 2, LONGEST_WAIT_S) if again else FIRST_WAIT_S
         self._silent[index] = _Silent(wait_s, now + wait_s)
 
     def _back_off(self, process: DriverProcess, now: float, *, least_s: float = RESTART_S) -> None:
@@ -243,6 +303,7 @@ class Reader:
             code = silent.probe.poll()
             if code == 0:
                 del self._silent[index]
+                self._returned[index] = silent.wait_s, now
                 self._crashes.pop(index, None)
                 if self._process is not None:
                     self._process.order(f"admit {index}")

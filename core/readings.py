@@ -122,7 +122,7 @@ class GpuHealth:
     ``ecc_aggregate_uncorrected_count``, ``row_remap_corrected_count``, ``row_remap_uncorrected_count``,
     ``row_remap_pending``, ``row_remap_failed``, ``retired_page_count``, ``retired_pages_pending``, ``recovery_action``,
     ``pcie_link_generation``, ``pcie_link_max_generation``, ``pcie_link_width``, ``pcie_link_max_width``,
-    ``pcie_replay_count``, ``persistence_mode``, ``compute_mode``, ``mig_mode``, ``power_limit_min_w``,
+    ``pcie_replay_count``, ``persistence_mode``, ``compute_mode``, ``mig_mode``, ``power_limit_w`` (as set), ``power_limit_min_w``,
     ``power_limit_max_w``, ``power_limit_default_w``; absent is unknown.
     """
 

@@ -9,6 +9,7 @@ from agent.driver.library import TIMEOUT, GpuLost, address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from agent.driver.device import Device
@@ -47,7 +48,7 @@ class Events:
 
     __slots__ = ("_by_address", "_by_uuid", "_library", "_set")
 
-    def __init__(self, library: Library, devices: list[Device]) -> None:
+    def __init__(self, library: Library, devices: Iterable[Device]) -> None:
         self._library = library
         self._set: Any = None
         self._by_uuid: dict[str, int] = {}

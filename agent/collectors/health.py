@@ -31,6 +31,8 @@ def facts(device: Device) -> dict[str, float | str]:
     _memory(device, told)
     _link(device, told)
     _modes(device, told)
+    limit = device.call("nvmlDeviceGetPowerManagementLimit")
+    told["power_limit_w"] = None if limit is None else limit / 1000
     limits = device.call("nvmlDeviceGetPowerManagementLimitConstraints")
     if limits is not None:
         told["power_limit_min_w"], told["power_limit_max_w"] = limits[0] / 1000, limits[1] / 1000

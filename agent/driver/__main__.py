@@ -61,7 +61,7 @@ def main(words: list[str]) -> int:
         ("slow", lambda: rounds.slow(cards, board, writer, stop)),
         ("events", lambda: rounds.events(library, cards, board, writer, stop)),
     ):
-        threading.Thread(target=_guarded, args=(target,), name=name, daemon=True).start()
+        threading.Thread(target=_guarded, args=(target, writer), name=name, daemon=True).start()
     _obey(cards)
     stop.set()
     closer = threading.Thread(target=rounds.end, args=(cards, library), daemon=True)
@@ -86,10 +86,13 @@ def _obey(cards: rounds.Cards) -> None:
                 cards.changed.set()
 
 
-def _guarded(target: object) -> None:
+def _guarded(target: object, writer: FrameWriter) -> None:
     """A thread that fails takes the process with it: the main one starts a fresh one and says so."""
     try:
         target()  # type: ignore[operator]
+    except DriverError as error:  # of a look round: the driver as a whole is gone
+        writer.write(("failed", error.code, str(error)))
+        os._exit(FAILED)
     except BaseException as error:  # noqa: BLE001 - a driver process without one of its threads would lie by silence
         kind = type(error).__name__
         if not isinstance(error, BrokenPipeError):
@@ -98,14 +101,11 @@ def _guarded(target: object) -> None:
 
 
 def _probe(index: int) -> int:
-    """Ask one GPU a little; the main process ends this one when it takes too long."""
+    """Ask one GPU everything once; the main process ends this one when it takes too long."""
     library = Library()
     try:
         library.open()
-        handle = library.handle(index)
-        if handle is None:
-            return DEAD
-        Device(library, handle, index=index).call("nvmlDeviceGetUtilizationRates")
+        rounds.try_all(Device(library, library.handle(index), index=index))
         library.close()
     except (DriverError, GpuLost):
         return DEAD

@@ -13,6 +13,7 @@ from agent.driver.frames import Frame, FrameReader
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 """Folder that holds the packages: the child imports the same code, installed or not."""
+PROGRAM: Final = ("-m", "agent.driver")
 KILL_WAIT_S: Final = 0.5
 
 
@@ -23,7 +24,6 @@ class DriverProcess:
         board: what its threads are asking.
         frames: what it says; ``frames.closed`` when it ended.
         started_s: monotonic.
-        version_file: text of the kernel module's version when it started; another text means an upgrade.
     """
 
     def __init__(self, *, interval_s: float, gpm_s: float, skip: set[int]) -> None:
@@ -106,7 +106,7 @@ def _spawn(
     if sites:
         environment["PYTHONPATH"] += f"{os.pathsep}{sites}"
     return subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-S", "-m", "agent.driver", *words],
+        [sys.executable, "-S", *PROGRAM, *words],
         stdin=stdin,
         stdout=stdout,
         pass_fds=fds,

@@ -4,6 +4,8 @@ A round that takes too long skips the deadlines it missed and counts them; it ne
 PCIe rate, health) have a thread of their own, and so has the wait for events.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 
@@ -17,8 +19,13 @@ from agent.collectors.readings import Readings
 from agent.driver.board import DRIVER, EVENTS, QUICK, SLOW, Board
 from agent.driver.device import Device
 from agent.driver.frames import FrameWriter
-from agent.driver.library import DriverError, GpuLost, Library
+from agent.driver.library import UNKNOWN, DriverError, GpuLost, Library
 from agent.driver.suspended import Suspended
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
 NS = 1_000_000_000
 PROCESSES_S = 5.0
@@ -34,7 +41,7 @@ EVENTS_AGAIN_S = 30.0
 class Card:
     """One GPU or MIG instance and its collectors."""
 
-    __slots__ = ("device", "gpm", "gpm_since_ns", "index", "processes", "readings", "uuid")
+    __slots__ = ("device", "gpm", "gpm_since_ns", "index", "linked", "processes", "readings", "uuid")
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -44,6 +51,8 @@ class Card:
         self.processes = Processes(device)
         self.gpm = Gpm(device)
         self.gpm_since_ns: int | None = None
+        self.linked = False
+        """A rate of its links was told by the slow round."""
 
     def pair(self) -> tuple[str, int, int, dict[str, float]] | None:
         """Profiling counters over the time since the last pair: UUID, from, to (monotonic ns), values."""
@@ -80,24 +89,26 @@ class Cards:
         count = self._library.count()
         self.suspended.rescan()
         asleep = self.suspended.indices()
-        found = {uuid: card for uuid, card in self.held.items() if card.index in asleep}
+        held = dict(self.held)
+        found = {uuid: card for uuid, card in held.items() if card.index in asleep}
         left_alone = [index for index in range(count) if index in self.skip or index in asleep]
         for index in range(count):
             if index in left_alone:
                 continue
             self._board.enter(slot, index)
             for device in self._devices(index):
-                old = self.held.get(device.uuid)
+                old = held.get(device.uuid)
                 if old is None:
-                    found[device.uuid] = Card(device)
+                    if device.uuid not in self.lost or _answers(device):
+                        found[device.uuid] = Card(device)
                     continue
                 found[device.uuid] = old
                 if old.device is not device:
                     old.device.renew(device)
         self._board.enter(slot, DRIVER)
-        for uuid in self.held.keys() - found.keys():
-            self.held[uuid].close()
-        if found.keys() != self.held.keys():
+        for uuid in held.keys() - found.keys():
+            held[uuid].close()
+        if found.keys() != held.keys():
             self.version += 1
         self.held = found
         self.lost -= found.keys()
@@ -117,7 +128,7 @@ class Cards:
         try:
             handle = self._library.handle(index)
             held = next(
-                (c.device for c in self.held.values() if c.index == index and not c.device.is_mig), None
+                (c.device for c in list(self.held.values()) if c.index == index and not c.device.is_mig), None
             )
             device = (
                 held
@@ -134,6 +145,31 @@ class Cards:
             self.lost.add(card.uuid)
             self._writer.write(("lost", time.monotonic_ns(), card.uuid, code))
         self.held.pop(card.uuid, None)
+
+
+def try_all(device: Device) -> None:
+    """Ask a GPU everything that the rounds ask, once: one that was silent must not hang again at once.
+
+    Raises:
+        GpuLost: it is there, and does not work.
+    """
+    for part in (device, *instances(device)):
+        card = Card(part)
+        card.readings.quick()
+        card.gpm.supported()
+        card.processes.read()
+        card.readings.slow()
+        facts(part)
+        card.close()
+
+
+def _answers(device: Device) -> bool:
+    """Whether a card that was lost gives readings: a name alone would have it lost again at once."""
+    try:
+        Readings(device).quick()
+    except GpuLost:
+        return False
+    return True
 
 
 class Grid:
@@ -219,19 +255,33 @@ def slow(cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event)
             board.enter(SLOW, card.index)
             at = time.monotonic_ns()
             try:
-                listed = card.processes.read()
-                links = card.readings.slow()
-                said = facts(card.device) if with_health else None
+                listed = _known(card.processes.read)
+                links = _known(card.readings.slow)
+                said = _known(facts, card.device) if with_health else None
             except GpuLost as error:
                 cards.lose(card, error.code)
                 continue
             finally:
                 board.leave(SLOW)
             writer.write(("processes", card.uuid, at, listed))
-            if links:
-                writer.write(("slow", card.uuid, at, links))
+            if links or card.linked:
+                writer.write(("slow", card.uuid, at, links or {}))
+                card.linked = bool(links)
             if said is not None:
                 writer.write(("health", card.uuid, at, said))
+
+
+def _known(call: Callable[..., Any], *args: Any) -> Any:
+    """The answer, or None at an unknown error: slow calls give it where only they do not work (containers).
+
+    Where the whole card does not work, the quick round says so.
+    """
+    try:
+        return call(*args)
+    except GpuLost as error:
+        if error.code != UNKNOWN:
+            raise
+        return None
 
 
 def events(library: Library, cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event) -> None:
@@ -247,9 +297,11 @@ def events(library: Library, cards: Cards, board: Board, writer: FrameWriter, st
 def _listen(library: Library, cards: Cards, board: Board, writer: FrameWriter, stop: threading.Event) -> None:
     """One stream, until the cards change."""
     version = cards.version
-    watched = {card.index: card for card in list(cards.held.values()) if not card.device.is_mig}
+    asleep = cards.suspended.indices()
+    whole = [card for card in list(cards.held.values()) if not card.device.is_mig]
+    watched = {card.index: card for card in whole if card.index not in asleep}
     board.enter(EVENTS, DRIVER)
-    stream = Events(library, [card.device for card in watched.values()])
+    stream = Events(library, _in_turn(watched.values(), board))
     try:
         while not stop.is_set() and cards.version == version:
             board.enter(EVENTS, DRIVER)
@@ -262,6 +314,13 @@ def _listen(library: Library, cards: Cards, board: Board, writer: FrameWriter, s
     finally:
         stream.close()
         board.leave(EVENTS)
+
+
+def _in_turn(cards: Iterable[Card], board: Board) -> Iterator[Device]:
+    """Devices one by one, each announced before it is asked."""
+    for card in cards:
+        board.enter(EVENTS, card.index)
+        yield card.device
 
 
 def end(cards: Cards, library: Library) -> None:
