@@ -4,6 +4,7 @@ Everything else that dcgm-exporter says the driver says as well, more often and 
 """
 
 import logging
+import math
 import re
 import time
 from collections.abc import Callable
@@ -40,7 +41,7 @@ class DcgmCollector:
     """Reads one dcgm-exporter.
 
     Args:
-        url: its metrics address; ``auto`` for the usual one on this host, which need not be there.
+        url: its metrics address; ``auto`` for the usual one on this host, which need not be there; empty: none is asked.
         monotonic: seconds of a clock that never steps.
 
     Raises:
@@ -49,12 +50,12 @@ class DcgmCollector:
 
     def __init__(self, url: str = AUTO, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._is_guess = url == AUTO
-        address = AUTO_URL if self._is_guess else url
+        address = AUTO_URL if self._is_guess else url or AUTO_URL
         self._server = Server(address)
         path = urlsplit(address).path
         self._path = path if path not in {"", "/"} else "/metrics"
         self._monotonic = monotonic
-        self._next_s = 0.0
+        self._next_s = 0.0 if url else math.inf
         self._gpu_of: dict[bytes, str | None] = {}
         self.problem: str | None = None
         """Why the last try gave nothing; None while it answers."""

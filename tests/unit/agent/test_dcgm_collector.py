@@ -87,3 +87,9 @@ def test_a_guessed_exporter_that_is_not_there_is_no_warning(
 def test_a_wrong_address_is_refused() -> None:
     with pytest.raises(ScrapeError, match="write http://host:port/path"):
         DcgmCollector("node1:9400")
+
+
+def test_an_empty_address_asks_nobody() -> None:
+    collector = DcgmCollector("")
+    assert collector.round() == {}
+    assert collector.problem is None
