@@ -158,6 +158,9 @@ class Device:
         if other.handle is not self.handle:
             self.handle = other.handle
             self.forget()
+        if other.index != self.index:  # another card left, and its successors moved up
+            self.index = other.index
+            self.known = None
         self.parent = other.parent
         self.gpu_instance, self.compute_instance = other.gpu_instance, other.compute_instance
         self.shares_instance = other.shares_instance

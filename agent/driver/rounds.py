@@ -41,11 +41,10 @@ EVENTS_AGAIN_S = 30.0
 class Card:
     """One GPU or MIG instance and its collectors."""
 
-    __slots__ = ("device", "gpm", "gpm_since_ns", "index", "linked", "processes", "readings", "uuid")
+    __slots__ = ("device", "gpm", "gpm_since_ns", "linked", "processes", "readings", "uuid")
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.index: int = device.index
         self.uuid: str = device.uuid
         self.readings = Readings(device)
         self.processes = Processes(device)
@@ -53,6 +52,11 @@ class Card:
         self.gpm_since_ns: int | None = None
         self.linked = False
         """A rate of its links was told by the slow round."""
+
+    @property
+    def index(self) -> int:
+        """NVML index now."""
+        return self.device.index
 
     def pair(self) -> tuple[str, int, int, dict[str, float]] | None:
         """Profiling counters over the time since the last pair: UUID, from, to (monotonic ns), values."""
@@ -91,6 +95,7 @@ class Cards:
         asleep = self.suspended.indices()
         held = dict(self.held)
         found = {uuid: card for uuid, card in held.items() if card.index in asleep}
+        moved = False
         left_alone = [index for index in range(count) if index in self.skip or index in asleep]
         for index in range(count):
             if index in left_alone:
@@ -103,12 +108,13 @@ class Cards:
                         found[device.uuid] = Card(device)
                     continue
                 found[device.uuid] = old
+                moved = moved or old.index != device.index
                 if old.device is not device:
                     old.device.renew(device)
         self._board.enter(slot, DRIVER)
         for uuid in held.keys() - found.keys():
             held[uuid].close()
-        if found.keys() != held.keys():
+        if moved or found.keys() != held.keys():
             self.version += 1
         self.held = found
         self.lost -= found.keys()
