@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Final, Protocol
 
 from core.clock import from_ms
-from core.units import GIB, HOUR_MS
+from core.units import GIB, HOUR_MS, MIB
 
 UNKNOWN: Final = "–"
 NBSP: Final = "\u00a0"
@@ -132,6 +132,11 @@ def gib(value: Number | None) -> str:
         return UNKNOWN
     size = float(value) / GIB
     return f"{figure(size, 1 if 0 < size < 10 else 0)}{NBSP}GiB"
+
+
+def mib(value: Number | None) -> str:
+    """Bytes as MiB, for programs."""
+    return UNKNOWN if value is None else f"{short(float(value) / MIB)}{NBSP}MiB"
 
 
 def clock_mhz(value: Number | None) -> str:

@@ -1,10 +1,12 @@
-"""Words for people, said once: activities, statuses, grades, ledgers. Order of activities is that of every stack and legend."""
+"""Words for people, said once: activities, statuses, grades, events, kinds of workloads. Order of activities is that of every stack and legend."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from core.activity import Activity
 from core.finding import Effort, Finding, Grade, Status
+from core.readings import WorkloadKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,51 @@ EFFORT: Final[dict[Effort, str]] = {
 }
 
 
+class Mark(StrEnum):
+    """The sign before a sentence; each has a shape of its own, so that nothing rests on colour."""
+
+    GOOD = "good"
+    NOTE = "note"
+    WARN = "warn"
+    BAD = "bad"
+
+
+EVENT: Final[dict[str, tuple[Mark, Word]]] = {
+    "xid": (
+        Mark.BAD,
+        Word("driver error (XID)", "the driver reported an error of the card or of a program on it"),
+    ),
+    "lost": (Mark.BAD, Word("lost", "the GPU stopped answering")),
+    "stuck": (Mark.BAD, Word("driver call hangs", "a call for this GPU does not return; the rest goes on")),
+    "unavailable": (Mark.BAD, Word("not available", "the driver says that the GPU cannot be used")),
+    "found": (Mark.GOOD, Word("back", "the GPU answers again")),
+    "driver": (Mark.NOTE, Word("other driver", "the driver was exchanged")),
+    "ecc": (Mark.BAD, Word("memory error", "an error that ECC could not correct")),
+    "row_remap": (Mark.WARN, Word("memory row remapped", "a bad row of memory was replaced by a spare one")),
+    "retired_pages": (Mark.WARN, Word("memory page retired", "a bad page of memory is no longer used")),
+    "recovery_action": (
+        Mark.BAD,
+        Word("recovery needed", "the driver asks for a reset, a reboot or a drain"),
+    ),
+    "pcie_link": (Mark.WARN, Word("PCIe link changed", "the link to the host has another width")),
+    "power_limit": (Mark.NOTE, Word("power limit changed", "somebody set another limit")),
+    "mode": (Mark.NOTE, Word("mode changed", "persistence, compute, MIG or ECC mode")),
+    "mig": (Mark.NOTE, Word("MIG layout changed", "the card was cut into other instances")),
+    "clock": (Mark.NOTE, Word("clock set", "the host's clock was moved")),
+    "agent": (Mark.NOTE, Word("agent", "something about the agent itself")),
+}
+"""Kinds of ``core.samples.GpuEvent``, with how bad each is."""
+
+WORKLOAD: Final = {
+    "process": "process",
+    "container": "container",
+    "pod": "pod",
+    "slurm_job": "Slurm job",
+    "systemd_unit": "systemd service",
+    "engine": "LLM engine",
+}
+
+
 TOGETHER: Final = {
     "empty-gpu": "Release {count} empty GPUs on {hosts}",
     "parked-model": "Unload the idle models from {count} GPUs on {hosts}",
@@ -62,6 +109,13 @@ TOGETHER: Final = {
 def grade_word(finding: Finding) -> str:
     """How the figure was had, or that there is little data behind it."""
     return "little data yet" if finding.is_short_of_data else GRADE[finding.grade]
+
+
+def workload_kind(workload: WorkloadKey) -> str:
+    """What kind of workload it is, a pod with its namespace: ``pod in ml-team``."""
+    kind = WORKLOAD.get(workload.kind, workload.kind.replace("_", " "))
+    namespace = dict(workload.attributes).get("namespace")
+    return f"{kind} in {namespace}" if namespace else kind
 
 
 def activity_name(activity: Activity | str) -> str:

@@ -32,6 +32,7 @@ GROUPS: Final = (
     (By.MODEL, "GPU model"),
     (By.WORKLOAD, "workload"),
     (By.USER, "user"),
+    (By.NAMESPACE, "namespace"),
     (By.ENGINE, "engine"),
     (By.ACTIVITY, "activity"),
 )

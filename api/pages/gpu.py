@@ -12,6 +12,7 @@ from api.charts_bands import seconds_by_activity
 from api.deps import ScopeDep
 from api.pages.frame import OPEN, Frame, PeriodLink, build_frame
 from api.pages.gpu_charts import Charts, TableRow, as_json, draw, table_rows
+from api.pages.gpu_health import MOST_EVENTS, EventLine, HealthBlock, event_lines, health_block
 from api.pages.gpu_series import RAW_UP_TO_MS, GpuSeries, from_hours, from_samples
 from api.problems import NotFoundError
 from api.rec_row import RecommendationRow, row_of
@@ -21,6 +22,7 @@ from api.resources.by import By
 from api.resources.pricing import spec_of
 from api.resources.scope import Scope, in_hours, parse_time
 from api.templating import render
+from api.words import workload_kind
 from core.activity import IDLE, Activity
 from core.clock import iso
 from core.errors import UsageError
@@ -28,7 +30,9 @@ from core.evidence import Price, Window
 from core.samples import GpuSample, ProcessSample
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 from store.queries import fleet, hours, recommendations, samples
+from store.queries.events import gpu_events
 from store.queries.fleet import FleetGpu
+from store.queries.health import gpu_health
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,7 +51,7 @@ LONGEST_MS = 400 * DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One workload that held the GPU in the window, by its most memory."""
+    """One workload that held the GPU in the window, by its most memory; ``kind`` in words."""
 
     name: str
     kind: str
@@ -95,6 +99,9 @@ class GpuPage:
     activities: tuple[Activity, ...]
     covered_ratio: float | None
     money: GpuMoney
+    health: HealthBlock
+    events: tuple[EventLine, ...]
+    events_left_out: int
     holders: tuple[Holder, ...]
     recommendations: tuple[RecommendationRow, ...]
     rows: tuple[TableRow, ...]
@@ -162,7 +169,12 @@ def holders(rows: list[ProcessSample]) -> tuple[Holder, ...]:
         end = row.ts_ms + row.span_ms
         if known is None:
             by_key[key] = Holder(
-                row.workload.name, row.workload.kind, row.workload.user, row.memory_used_bytes, row.ts_ms, end
+                row.workload.name,
+                workload_kind(row.workload),
+                row.workload.user,
+                row.memory_used_bytes,
+                row.ts_ms,
+                end,
             )
             continue
         memory = [m for m in (known.memory_max_bytes, row.memory_used_bytes) if m is not None]
@@ -195,6 +207,7 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
     covered_s = sum(sum(point.seconds.values()) for point in series.points)
     newest = gpu.last_seen_ms or window.to_ms
     found = [rec for rec in recommendations.listing(scope.session, OPEN) if uuid in rec.finding.gpu_uuids]
+    happened = event_lines(gpu_events(scope.session, window, uuid))
     process_rows = samples.processes(scope.session, uuid, window) if length <= RAW_UP_TO_MS else []
     return GpuPage(
         frame=build_frame(
@@ -219,6 +232,9 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
         activities=tuple(seconds_by_activity(series.columns)),
         covered_ratio=min(1.0, covered_s / known_s) if known_s > 0 else None,
         money=money(scope, gpu),
+        health=health_block(gpu_health(scope.session, uuid).get(uuid), scope.now_ms),
+        events=happened[:MOST_EVENTS],
+        events_left_out=max(0, len(happened) - MOST_EVENTS),
         holders=holders(process_rows),
         recommendations=tuple(row_of(str(rec.id), rec.finding, rec.status) for rec in found),
         rows=rows,

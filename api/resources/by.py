@@ -11,6 +11,7 @@ class By(StrEnum):
     MODEL = "model"
     WORKLOAD = "workload"
     USER = "user"
+    NAMESPACE = "namespace"
     ENGINE = "engine"
     OWNER = "owner"
     ACTIVITY = "activity"

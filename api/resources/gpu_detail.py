@@ -5,7 +5,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Annotated, Final
 
+from api.resources import gpus
+from api.resources.book import read_book, step_for
+from api.resources.by import By
 from api.resources.columns import about, metric
+from api.resources.gpus import GpuRow
 from api.resources.scope import Scope
 from core.activity import Activity
 from core.clock import from_ms
@@ -18,6 +22,30 @@ from store.queries import events as event_queries
 from store.queries import fleet, hours
 from store.queries import samples as sample_queries
 from store.queries.fleet import FleetGpu
+from store.queries.health import gpu_health
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDetail(GpuRow):
+    """One GPU with what only its own page asks for."""
+
+    pci_bus_id: Annotated[str | None, about("As the driver prints it.")]
+    driver_version: Annotated[str | None, about("Kernel driver.")]
+    compute_capability: Annotated[
+        str | None, about("E.g. 9.0: tells which number formats its tensor cores know.")
+    ]
+    max_sm_clock_hz: Annotated[float | None, about("Highest SM clock the card allows.")]
+    power_averaging_s: Annotated[
+        float | None, about("Time that its power readings average over; 0: none; null: not known.")
+    ]
+    health: Annotated[
+        Mapping[str, float | str],
+        about(
+            "State by name (ECC and row-remap counts, PCIe link, modes, power limits), as its agent last asked for it; "
+            "what is absent is unknown."
+        ),
+    ]
+    health_asked_at: Annotated[datetime | None, about("When, UTC; null: no agent has told.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +153,18 @@ class HourRow:
     ]
 
 
+KINDS: Final = (
+    "xid, lost, stuck (a driver call does not return), found (either is over), driver, ecc, row_remap, retired_pages, "
+    "recovery_action, pcie_link, mode, mig, unavailable; more may come."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class EventRow:
     """Something that happened to the GPU."""
 
     at: Annotated[datetime, about("When, UTC.")]
-    kind: Annotated[str, about("xid, lost, found or driver.")]
+    kind: Annotated[str, about(KINDS)]
     message: Annotated[str, about("What happened, in one sentence.")]
     code: Annotated[int | None, about("Number of the event (XID); null: it has none.")]
 
@@ -152,6 +186,28 @@ def find(scope: Scope, gpu_uuid: str) -> FleetGpu:
         if gpu.identity.gpu_uuid == gpu_uuid:
             return gpu
     raise NotFoundError(f"no GPU {gpu_uuid}: GET /api/v1/gpus lists those known here")
+
+
+def detail(scope: Scope, gpu_uuid: str) -> GpuDetail:
+    """One GPU.
+
+    Raises:
+        NotFoundError: none is known.
+    """
+    identity = find(scope, gpu_uuid).identity
+    book = read_book(scope, step_for(By.GPU), gpu_uuids=[gpu_uuid])
+    (row,) = (row for row in gpus.rows(scope, book=book) if row.gpu_uuid == gpu_uuid)
+    health = gpu_health(scope.session, gpu_uuid).get(gpu_uuid)
+    return GpuDetail(
+        **{field.name: getattr(row, field.name) for field in fields(GpuRow)},
+        pci_bus_id=identity.pci_bus_id,
+        driver_version=identity.driver_version,
+        compute_capability=identity.compute_capability,
+        max_sm_clock_hz=identity.max_sm_clock_hz,
+        power_averaging_s=identity.power_averaging_s,
+        health={} if health is None else health.facts,
+        health_asked_at=None if health is None else from_ms(health.ts_ms),
+    )
 
 
 def samples(

@@ -1,19 +1,23 @@
-"""Every host: its GPUs, what they do, how well it is seen, what it costs."""
+"""Every host: its GPUs, what they do, how well it is seen, what it costs; and how machine and agent fare."""
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from api.resources import costs, gpus, usage
 from api.resources.book import book_for
 from api.resources.by import By
-from api.resources.columns import about
+from api.resources.columns import about, metric
 from api.resources.gpus import GpuRow
 from api.resources.scope import Scope
+from core.clock import from_ms
+from core.metrics import HOST_COLUMNS
 from core.readings import SLICE_PREFIX
+from store.queries import host_samples
+from store.queries.host_samples import AgentHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +41,61 @@ class HostRow:
     price_usd_per_hour: Annotated[
         Decimal | None, about("All its GPUs for an hour, now; null: one is unpriced.")
     ]
-    last_sample_at: Annotated[datetime | None, about("End of its newest sample, UTC.")]
+    last_sample_at: Annotated[datetime | None, about("End of the newest sample of its GPUs, UTC.")]
+    cpu_busy_ratio: Annotated[float | None, metric("cpu_busy_ratio")]
+    cpu_busiest_ratio: Annotated[float | None, metric("cpu_busiest_ratio")]
+    iowait_ratio: Annotated[float | None, metric("iowait_ratio")]
+    host_memory_used_bytes: Annotated[float | None, metric("host_memory_used_bytes")]
+    host_memory_total_bytes: Annotated[float | None, metric("host_memory_total_bytes")]
+    host_power_w: Annotated[float | None, metric("host_power_w")]
+    cpu_count: Annotated[int | None, about("Logical processors.")]
+    last_host_sample_at: Annotated[
+        datetime | None,
+        about(
+            "End of the newest sample of the host itself, which the figures from cpu_busy_ratio on are of."
+        ),
+    ]
+    agent_version: Annotated[str | None, about("Version of its agent; null: none speaks for it.")]
+    last_delivery_at: Annotated[
+        datetime | None, about("When its agent's last delivery was stored, UTC; null: none has come.")
+    ]
+    agent_cpu_ratio: Annotated[float | None, metric("agent_cpu_ratio")]
+    agent_memory_bytes: Annotated[float | None, metric("agent_memory_bytes")]
+    agent_tick_s: Annotated[float | None, metric("agent_tick_s")]
+    agent_tick_max_s: Annotated[float | None, metric("agent_tick_max_s")]
+    agent_skipped_count: Annotated[float | None, metric("agent_skipped_count")]
+    agent_dropped_count: Annotated[float | None, metric("agent_dropped_count")]
+    agent_waiting_count: Annotated[float | None, metric("agent_waiting_count")]
+
+
+OF_SAMPLE: Final = tuple(field.name for field in fields(HostRow) if field.name in HOST_COLUMNS)
 
 
 def rows(scope: Scope) -> list[HostRow]:
-    """Every host ever seen, by name; GPUs without a known host come last."""
+    """Every host with GPUs or an agent, by name; GPUs without a known host come last."""
     book = book_for(scope, By.HOST)
     cost = {row.key: row for row in costs.rows(scope, By.HOST, book=book)}
     used = {row.key: row for row in usage.rows(scope, By.HOST, book=book)}
-    by_host: dict[str | None, list[GpuRow]] = {}
+    machines = {machine.identity.name: machine for machine in host_samples.hosts(scope.session)}
+    by_host: dict[str | None, list[GpuRow]] = {
+        name: [] for name, machine in machines.items() if machine.agent_seen_ms or machine.last_seen_ms
+    }
     for gpu in gpus.rows(scope, book=book):
         if gpu.gpu_uuid.startswith(SLICE_PREFIX):
             continue  # its card is there
         by_host.setdefault(gpu.host, []).append(gpu)
-    return [_row(host, by_host[host], cost.get(host), used.get(host)) for host in usage.in_order(by_host)]
+    return [
+        _row(host, by_host[host], cost.get(host), used.get(host), machines.get(host or ""))
+        for host in usage.in_order(by_host)
+    ]
 
 
 def _row(
-    host: str | None, held: list[GpuRow], cost: costs.CostRow | None, used: usage.UsageRow | None
+    host: str | None,
+    held: list[GpuRow],
+    cost: costs.CostRow | None,
+    used: usage.UsageRow | None,
+    machine: AgentHost | None,
 ) -> HostRow:
     power = [gpu.power_w for gpu in held if gpu.power_w is not None]
     prices = [gpu.price_usd_per_hour for gpu in held if gpu.price_usd_per_hour is not None]
@@ -65,14 +106,32 @@ def _row(
         activities=dict(
             sorted(Counter(gpu.activity.value for gpu in held if gpu.activity is not None).items())
         ),
-        power_w=sum(power) if len(power) == len(held) else None,
+        power_w=sum(power) if held and len(power) == len(held) else None,
         total_gpu_h=None if used is None else used.total_gpu_h,
         active_gpu_h=None if used is None else used.active_gpu_h,
         coverage_ratio=None if used is None else used.coverage_ratio,
         cost_usd=None if cost is None else cost.cost_usd,
         idle_cost_usd=None if cost is None else cost.idle_cost_usd,
-        price_usd_per_hour=sum(prices, Decimal(0)) if len(prices) == len(held) else None,
+        price_usd_per_hour=sum(prices, Decimal(0)) if held and len(prices) == len(held) else None,
         last_sample_at=max(
             (gpu.last_sample_at for gpu in held if gpu.last_sample_at is not None), default=None
         ),
+        cpu_count=None if machine is None else machine.identity.cpu_count,
+        last_host_sample_at=None if machine is None else _at(machine.last_seen_ms),
+        agent_version=None if machine is None else machine.identity.agent_version,
+        last_delivery_at=None if machine is None else _at(machine.agent_seen_ms),
+        **_figures(machine),
     )
+
+
+def _figures(machine: AgentHost | None) -> dict[str, Any]:
+    """Figures of its newest sample; the size of its memory is told without one too."""
+    latest = None if machine is None or machine.latest is None else machine.latest.values
+    found: dict[str, float | None] = {name: (latest or {}).get(name) for name in OF_SAMPLE}
+    if found["host_memory_total_bytes"] is None and machine is not None:
+        found["host_memory_total_bytes"] = machine.identity.memory_total_bytes
+    return found
+
+
+def _at(ts_ms: int | None) -> datetime | None:
+    return None if ts_ms is None else from_ms(ts_ms)

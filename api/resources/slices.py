@@ -5,7 +5,7 @@ a GPU's first and last sample without samples) are slices too: known time that n
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from api.resources.book import Book
@@ -13,6 +13,7 @@ from api.resources.by import By
 from api.resources.gpu_slice import Slice, gap, whole
 from api.resources.scope import Scope
 from api.resources.splits import by_activity, by_engine, by_workload
+from api.words import workload_kind
 from core.clock import from_ms as at_utc
 from core.readings import WorkloadKey
 from store.queries import fleet, hour_sums
@@ -24,7 +25,10 @@ __all__ = ["NOT_HELD", "UNOWNED", "By", "gpu_label", "key_of", "slices", "time_k
 UNOWNED: Final = "unowned"
 """Label of the one row of ``by=owner`` as long as no owner rules exist; its key is null."""
 NOT_HELD: Final = "not attributed"
-"""Label of GPU time that no known workload, user or engine held; its key is null."""
+"""Label of GPU time that no known workload or engine held; its key is null."""
+NO_USER: Final = "no known user"
+NO_NAMESPACE: Final = "no namespace"
+"""Labels of time that nobody held and of time whose holder has none: one group, its key is null."""
 
 
 def slices(scope: Scope, book: Book, by: By) -> Iterator[Slice]:
@@ -38,10 +42,10 @@ def slices(scope: Scope, book: Book, by: By) -> Iterator[Slice]:
             engines = _engines_by_hour(scope)
             for part, _ in _whole_stretches(book, None, NOT_HELD):
                 yield from by_engine(part, engines.get((part.gpu_uuid, part.from_ms), []))
-        case By.WORKLOAD | By.USER:
+        case By.WORKLOAD | By.USER | By.NAMESPACE:
             usages = _usages(scope, book)
-            name = _workload_name if by is By.WORKLOAD else _user_name
-            for part, start_ms in _whole_stretches(book, None, NOT_HELD):
+            name, nobody = _NAMED[by]
+            for part, start_ms in _whole_stretches(book, None, nobody):
                 yield from by_workload(part, usages.get((part.gpu_uuid, start_ms), []), name)
         case _:
             for part, _ in _whole_stretches(book, by, ""):
@@ -122,8 +126,22 @@ def _usages(scope: Scope, book: Book) -> dict[tuple[str, int], list[WorkloadSum]
 
 
 def _workload_name(workload: WorkloadKey) -> tuple[str | None, str]:
-    return "/".join((workload.kind, workload.host or "", workload.key)), workload.name
+    key = "/".join((workload.kind, workload.host or "", workload.key))
+    return key, f"{workload.name} · {workload_kind(workload)}"
 
 
 def _user_name(workload: WorkloadKey) -> tuple[str | None, str]:
-    return workload.user, workload.user or "user unknown"
+    return workload.user, workload.user or NO_USER
+
+
+def _namespace_name(workload: WorkloadKey) -> tuple[str | None, str]:
+    namespace = dict(workload.attributes).get("namespace")
+    return namespace, namespace or NO_NAMESPACE
+
+
+_NAMED: Final[dict[By, tuple[Callable[[WorkloadKey], tuple[str | None, str]], str]]] = {
+    By.WORKLOAD: (_workload_name, NOT_HELD),
+    By.USER: (_user_name, NO_USER),
+    By.NAMESPACE: (_namespace_name, NO_NAMESPACE),
+}
+"""Key and label of a workload's time, and the label of time without any."""

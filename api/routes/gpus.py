@@ -3,13 +3,14 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
 from api import paging
 from api.deps import SINCE, UNTIL, NowDep, ScopeDep, SessionDep, SettingsDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.resources import gpu_detail, gpus
-from api.resources.gpu_detail import EventRow, HourRow, SampleRow
+from api.resources.as_json import to_json
+from api.resources.gpu_detail import EventRow, GpuDetail, HourRow, SampleRow
 from api.resources.gpus import GpuRow
 from api.resources.scope import Scope, scope_of
 from core.clock import to_ms
@@ -40,6 +41,12 @@ def list_gpus(scope: ScopeDep, listing: ListingDep) -> Response:
     return listing.answer(rows, GpuRow, ident=("gpu_uuid",), window=scope.window)
 
 
+@router.get("/{gpu_uuid}", response_model=GpuDetail)
+def get_gpu(scope: ScopeDep, gpu_uuid: UuidPath) -> Response:
+    """One GPU: as in the list, with its card, its state of health and how its power is measured."""
+    return JSONResponse(to_json(gpu_detail.detail(scope, gpu_uuid)), headers={"Cache-Control": "no-store"})
+
+
 @router.get("/{gpu_uuid}/samples", response_model=Page[SampleRow], responses=CSV_RESPONSE)
 def list_samples(scope: NewestScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
     """Raw samples of one GPU by time, as long as they are kept; by default of the newest hour."""
@@ -66,6 +73,6 @@ def list_hours(scope: ScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Resp
 
 @router.get("/{gpu_uuid}/events", response_model=Page[EventRow], responses=CSV_RESPONSE)
 def list_events(scope: ScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
-    """XIDs, losses and driver changes of one GPU by time."""
+    """What happened to one GPU, by time: XIDs, losses, calls that hang, memory errors, changed modes and drivers."""
     rows = gpu_detail.events(scope, gpu_uuid)
     return listing.answer(rows, EventRow, ident=("at", "kind", "message"), window=scope.window)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -45,6 +46,22 @@ HOSTS: Final = (
     figure("coverage_ratio", "SEEN", formats.percent),
     Column("last_sample_at", "LAST SAMPLE"),
 )
+MACHINES: Final = (
+    Column("host", "HOST"),
+    figure("cpu_busy_ratio", "CPU", formats.percent),
+    figure("cpu_busiest_ratio", "BUSIEST CORE", formats.percent),
+    figure("iowait_ratio", "IOWAIT", formats.percent),
+    figure("host_memory_used_bytes", "MEMORY", formats.gib),
+    figure("host_memory_total_bytes", "OF", formats.gib),
+    figure("host_power_w", "CPU POWER", formats.watts),
+    Column("agent_version", "AGENT"),
+    Column("last_delivery_at", "LAST DELIVERY"),
+    figure("agent_cpu_ratio", "ITS CPU", partial(formats.percent, places=2)),
+    figure("agent_memory_bytes", "ITS MEMORY", formats.mib),
+    figure("agent_tick_s", "ROUND", formats.milliseconds),
+    figure("agent_waiting_count", "WAITING", formats.short),
+)
+"""How the hosts themselves and the agents on them fare."""
 USAGE: Final = (
     Column("label", "GROUP"),
     figure("total_gpu_h", "TOTAL GPU-H", hours),
@@ -103,8 +120,9 @@ def show(
     since: str | None,
     until: str | None,
     by: str | None = None,
+    beside: Sequence[Column] | None = None,
 ) -> int:
-    """Print one table from the database, or from a server's ``path``."""
+    """Print one table from the database, or from a server's ``path``; ``beside``: more columns, in a second table."""
     found, window, asked = _read(source, path, rows, {"since": since, "until": until, "by": by})
     if source.as_json:
         print_json(found)
@@ -112,11 +130,18 @@ def show(
     if by is not None and by not in TIMES:
         found.sort(key=lambda row: (row["key"] is None, row["label"]))
     print_rows(found, columns, empty=NO_DATA)
+    if beside is not None and _knows_any(found, beside[1:]):
+        click.echo()
+        print_rows(found, beside, empty="")
     for basis in sorted({one for row in found for one in (row.get("price_basis") or "").split("; ") if one}):
         click.echo(f"Price: {basis}")
     if window is not None:
         click.echo(window_line(window, asked), err=True)
     return 0
+
+
+def _knows_any(found: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> bool:
+    return any(row.get(column.field) is not None for row in found for column in columns)
 
 
 def window_line(window: Window, asked: Window | None) -> str:
@@ -181,10 +206,10 @@ def gpus(source: Source, since: str | None, until: str | None) -> int:
 @window_options
 @database_options
 def hosts(source: Source, since: str | None, until: str | None) -> int:
-    """Every host: its GPUs, what they do, what they cost."""
+    """Every host: its GPUs, what they do, what they cost; its processors and memory, and its agent."""
     from api.resources.hosts import rows
 
-    return show(source, "hosts", HOSTS, rows, since=since, until=until)
+    return show(source, "hosts", HOSTS, rows, since=since, until=until, beside=MACHINES)
 
 
 @click.command()

@@ -91,7 +91,7 @@ def test_every_route_says_which_problems_it_answers_with(made: dict[str, Any]) -
 
 
 def test_the_routes_of_the_design_are_there(made: dict[str, Any]) -> None:
-    wanted = """hosts gpus gpus/{gpu_uuid}/samples gpus/{gpu_uuid}/hours gpus/{gpu_uuid}/events engines usage costs
+    wanted = """hosts gpus gpus/{gpu_uuid} gpus/{gpu_uuid}/samples gpus/{gpu_uuid}/hours gpus/{gpu_uuid}/events engines usage costs
         energy funnel recommendations recommendations/{id_} prices plan/rent-or-buy reports/weekly health"""
     assert {f"/api/v1/{name}" for name in wanted.split()} <= set(made["paths"])
     assert "/metrics" in made["paths"]

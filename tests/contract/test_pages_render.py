@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from api.pages import costs, engines, fleet, gpu, gpu_charts, gpu_series, overview, recommendations, report
+from api.pages import (
+    costs,
+    engines,
+    fleet,
+    gpu,
+    gpu_charts,
+    gpu_health,
+    gpu_series,
+    overview,
+    recommendations,
+    report,
+)
 from api.pages.frame import NAV, Frame
 from api.pages.problem import ProblemPage, nav
 from api.rec_row import row_of, sums
@@ -23,6 +34,8 @@ from api.words import STATUS
 from core.activity import Activity
 from core.evidence import Window
 from core.finding import Status, Totals
+from core.readings import GpuHealth
+from core.samples import GpuEvent
 from core.settings import Settings
 from core.units import HOUR_MS
 from tests.contract import page_fixtures as good
@@ -122,6 +135,12 @@ def gpu_page(frame: Frame) -> gpu.GpuPage:
         money=gpu.GpuMoney(
             widened=True, price=None, cost_usd=None, idle_usd=None, unseen_usd=None, idle_h=0.0
         ),
+        health=gpu_health.health_block(
+            GpuHealth("GPU-0", good.NOW_MS, {"ecc_mode": "disabled", "compute_mode": good.HOSTILE}),
+            good.NOW_MS,
+        ),
+        events=gpu_health.event_lines([GpuEvent("GPU-0", good.NOW_MS, good.HOSTILE, good.HOSTILE)]),
+        events_left_out=3,
         holders=(
             gpu.Holder(good.HOSTILE, "process", None, None, points.window.from_ms, points.window.to_ms),
         ),

@@ -200,6 +200,7 @@ def test_every_grouping_adds_up_to_the_same_fleet(filled_scope: Scope, by: By) -
         (By.MODEL, ["Card Of Nobody", H100]),
         (By.OWNER, [None]),
         (By.USER, ["ann", None]),
+        (By.NAMESPACE, [None]),
         (By.ENGINE, [ENGINE, None]),
         (By.HOUR, ["2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z"]),
         (By.WEEK, ["2026-W41"]),
@@ -218,7 +219,7 @@ def test_a_workload_gets_its_own_time_energy_and_money(filled_scope: Scope) -> N
     assert by_key(usage.rows(filled_scope, By.WORKLOAD))[key].active_gpu_h == 2.0
     assert by_key(energy.rows(filled_scope, By.WORKLOAD))[key].energy_j == 1_440_000.0
     row = by_key(costs.rows(filled_scope, By.WORKLOAD))[key]
-    assert (row.label, row.cost_usd) == ("train.py", Decimal(4))
+    assert (row.label, row.cost_usd) == ("train.py · process", Decimal(4))
 
 
 def test_an_engine_is_measured_over_its_busy_time(filled_scope: Scope) -> None:
