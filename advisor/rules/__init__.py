@@ -6,6 +6,7 @@ from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
     memory_bound_decode,
+    orphan_memory,
     parked_model,
     quantization_candidate,
     rent_or_buy,
@@ -15,6 +16,7 @@ from advisor.rules import (
 RULES: Final[tuple[Rule, ...]] = (
     empty_gpu.RULE,
     parked_model.RULE,
+    orphan_memory.RULE,
     memory_bound_decode.RULE,
     small_batch.RULE,
     quantization_candidate.RULE,

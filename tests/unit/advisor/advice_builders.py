@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 from core.activity import IDLE, Activity
-from core.evidence import EngineEvidence, Evidence, GpuEvidence, Price, Site, Window
+from core.evidence import EngineEvidence, Evidence, GpuEvidence, Price, Site, Window, WorkloadUse
 from core.finding import Advice, Finding, NotEvaluated
 from core.histogram import Histogram
 from core.hours import BatchPoint, EngineHour, GpuHour
-from core.readings import EngineIdentity, GpuIdentity
+from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from core.samples import EnergyMethod
 from core.units import DAY_MS, GIB, HOUR_MS
 
@@ -94,6 +94,31 @@ def gpu(
             price=PRICE,
             bare_idle_w=80.0,
             host_gpu_count=1,
+        ),
+        **more,
+    )
+
+
+def use(
+    kind: str = "process",
+    key: str = "10:5",
+    *,
+    name: str = "python",
+    user: str | None = None,
+    host: str = "node-1",
+    from_h: int = 0,
+    to_h: int = FORTNIGHT_H,
+    **more: Any,
+) -> WorkloadUse:
+    """A workload that held a GPU through these hours, at work throughout."""
+    seconds = (to_h - from_h) * 3600.0
+    return replace(
+        WorkloadUse(
+            WorkloadKey(kind, key, name, user=user, host=host),
+            START_MS + from_h * HOUR_MS,
+            START_MS + to_h * HOUR_MS,
+            seconds,
+            seconds,
         ),
         **more,
     )
