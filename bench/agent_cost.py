@@ -9,6 +9,7 @@ second, writes nothing, and runs in the same minutes.
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,9 +26,9 @@ from store.schema import upgrade
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 GPUS: Final = 8
-WARM_S: Final = 25.0
+WARM_S = 25.0
 """Until all collectors ran: the first minute's scans and probes are over, the spool is written."""
-SECONDS: Final = 60.0
+SECONDS = 60.0
 """A whole round of the slowest tier (health, once a minute)."""
 BARE_LOOP: Final = """
 import time, pynvml as n
@@ -74,7 +75,7 @@ def run(runs: int) -> Iterator[Figure]:
         except CannotBuildError as error:
             print(f"agent: {error}", file=sys.stderr)
             return
-        with _engines(folder) as (pids, ports):
+        with _engines(folder) as pids:
             scenario = _scenario(folder, pids)
             environment = {
                 **os.environ,
@@ -82,7 +83,6 @@ def run(runs: int) -> Iterator[Figure]:
                 "GPUWISE_STANDIN": str(scenario),
                 "PYTHONPATH": str(ROOT),
             }
-            del ports
             with _server() as url:
                 agent, bare = _measured(
                     folder, environment, "server", ["--sink", "server", "--server-url", url]
@@ -178,10 +178,10 @@ def _scenario(folder: Path, pids: list[int]) -> Path:
 
 
 @contextlib.contextmanager
-def _engines(folder: Path) -> Iterator[tuple[list[int], list[int]]]:
+def _engines(folder: Path) -> Iterator[list[int]]:
     script = folder / "vllm"
     script.write_text(ENGINE.format(root=str(ROOT)))
-    ports = [18_701, 18_702]
+    ports = [_free_port(), _free_port()]
     children = [
         subprocess.Popen(
             [
@@ -199,11 +199,17 @@ def _engines(folder: Path) -> Iterator[tuple[list[int], list[int]]]:
     ]
     try:
         time.sleep(1)
-        yield [child.pid for child in children], ports
+        yield [child.pid for child in children]
     finally:
         for child in children:
             child.kill()
             child.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class _Accepts(BaseHTTPRequestHandler):
