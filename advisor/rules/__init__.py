@@ -11,6 +11,7 @@ from advisor.rules import (
     quantization_candidate,
     rent_or_buy,
     small_batch,
+    too_many_replicas,
 )
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -19,6 +20,7 @@ RULES: Final[tuple[Rule, ...]] = (
     orphan_memory.RULE,
     memory_bound_decode.RULE,
     small_batch.RULE,
+    too_many_replicas.RULE,
     quantization_candidate.RULE,
     rent_or_buy.RULE,
 )
