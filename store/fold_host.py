@@ -1,19 +1,11 @@
 """Samples of one host folded over one clock hour. Pure."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
+from core.hour_merge import HOST_MEANS
 from core.hours import HostHour
 from core.samples import HostSample
-
-HOST_MEANS: Final = (
-    "cpu_busy_ratio",
-    "cpu_busiest_ratio",
-    "iowait_ratio",
-    "host_memory_used_bytes",
-    "host_power_w",
-)
-"""Metrics whose mean an hour keeps under the same name."""
 
 
 def fold_host_hour(host: str, hour_ms: int, samples: Sequence[HostSample]) -> HostHour | None:

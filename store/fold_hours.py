@@ -5,6 +5,7 @@ from typing import Final
 
 from core.activity import Activity, is_active, is_allocated, is_effective
 from core.histogram import Histogram, level
+from core.hour_merge import MEANS, MIN_ENERGY_SHARE
 from core.hours import BatchPoint, EngineHour, GpuHour
 from core.samples import EnergyMethod, EngineSample, GpuSample
 
@@ -13,23 +14,6 @@ SLOWED_FLAGS: Final = 0x08 | 0x20 | 0x40 | 0x80
 POWER_SLOWED: Final = ("slowed_power_cap_s", "slowed_board_limit_s")
 THERMAL_SLOWED: Final = ("slowed_sw_thermal_s", "slowed_hw_thermal_s", "slowed_power_brake_s")
 """Cumulative times of event reasons that an hour keeps, by what can be done about them."""
-MEANS: Final = (
-    "busy_ratio",
-    "memory_busy_ratio",
-    "sm_active_ratio",
-    "sm_occupancy_ratio",
-    "tensor_active_ratio",
-    "dram_active_ratio",
-    "fp32_active_ratio",
-    "memory_used_bytes",
-    "power_w",
-    "tensor_hmma_active_ratio",
-    "tensor_imma_active_ratio",
-    "tensor_dfma_active_ratio",
-    "fp64_active_ratio",
-    "fp16_active_ratio",
-)
-"""Metrics whose mean over the covered time an hour keeps under the same name."""
 FOLDED: Final = (
     *MEANS,
     "power_max_w",
@@ -47,9 +31,6 @@ FOLDED: Final = (
     *THERMAL_SLOWED,
 )
 """All metrics that hours and usage are folded from: what the roll-up reads of a sample."""
-MIN_ENERGY_SHARE: Final = 0.95
-"""An engine's busy energy is a figure only when it was measured for this share of its busy time: what is missing
-would make tokens per joule look better by as much."""
 
 
 def fold_gpu_hour(gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample]) -> GpuHour | None:

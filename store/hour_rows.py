@@ -1,6 +1,7 @@
 """Hours as rows and rows as hours: the one place that knows how ``core.hours`` lies in the hour tables."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -37,16 +38,47 @@ _SECONDS: Final = tuple((activity, f"{activity.value}_s") for activity in Activi
 _JOULES: Final = tuple((activity, f"{activity.value}_j") for activity in Activity)
 
 
-def gpu_hour_of(row: RowMapping, gpu_uuid: str) -> GpuHour:
-    """A row of ``gpu_hour``, by column name; activities without time are left out."""
-    method = row["energy_method"]
+_GPU_REST: Final = GPU_PLAIN[GPU_PLAIN.index("energy_covered_s") :]
+GPU_FIGURES: Final = (
+    "covered_s",
+    *(column for _, column in _SECONDS),
+    *(column for _, column in _JOULES),
+    "energy_j",
+    "energy_method",
+    *_GPU_REST,
+)
+"""Columns of ``gpu_hour`` and ``gpu_day`` that ``gpu_hour_in`` reads, in its order."""
+_ACTIVITIES: Final = tuple(Activity)
+_METHODS: Final = {None: None} | {method.value: method for method in EnergyMethod}
+_COUNT: Final = len(_ACTIVITIES)
+
+
+def gpu_hour_in(gpu_uuid: str, start_ms: int, row: Sequence[Any]) -> GpuHour:
+    """Values of ``GPU_FIGURES`` as an hour; activities without time are left out.
+
+    By place, because a fleet's fortnight is read this way and names would cost more than the rest.
+    """
+    joules_at = _COUNT + 1
+    rest_at = joules_at + _COUNT
     return GpuHour(
-        gpu_uuid=gpu_uuid,
-        seconds={activity: value for activity, column in _SECONDS if (value := row[column])},
-        joules={activity: value for activity, column in _JOULES if (value := row[column]) is not None},
-        energy_method=None if method is None else EnergyMethod(method),
-        **{name: row[name] for name in GPU_PLAIN},
+        gpu_uuid,
+        start_ms,
+        row[0],
+        {activity: s for activity, s in zip(_ACTIVITIES, row[1:joules_at], strict=True) if s},
+        {
+            activity: j
+            for activity, j in zip(_ACTIVITIES, row[joules_at:rest_at], strict=True)
+            if j is not None
+        },
+        row[rest_at],
+        _METHODS[row[rest_at + 1]],
+        *row[rest_at + 2 :],
     )
+
+
+def gpu_hour_of(row: RowMapping, gpu_uuid: str) -> GpuHour:
+    """A row of ``gpu_hour``, by column name."""
+    return gpu_hour_in(gpu_uuid, row["hour_ms"], [row[name] for name in GPU_FIGURES])
 
 
 def engine_hour_values(hour: EngineHour, engine_id: int) -> dict[str, Any]:
@@ -65,16 +97,29 @@ def engine_hour_values(hour: EngineHour, engine_id: int) -> dict[str, Any]:
     return values
 
 
+ENGINE_FIGURES: Final = tuple(f.name for f in fields(EngineHour) if f.name not in {"engine", "hour_ms"})
+"""Columns of ``engine_hour`` and ``engine_day`` that ``engine_hour_in`` reads, in its order."""
+
+
+def engine_hour_in(engine: str, start_ms: int, row: Sequence[Any]) -> EngineHour:
+    """Values of ``ENGINE_FIGURES`` as an hour."""
+    covered_s, busy_s, running, waiting, kv_used, profile, *rest = row
+    return EngineHour(
+        engine,
+        start_ms,
+        covered_s,
+        busy_s,
+        Histogram.from_json(running),
+        Histogram.from_json(waiting),
+        Histogram.from_json(kv_used),
+        {float(batch): BatchPoint(*point) for batch, point in json.loads(profile).items()},
+        *rest,
+    )
+
+
 def engine_hour_of(row: RowMapping, engine: str) -> EngineHour:
     """A row of ``engine_hour``, by column name."""
-    return EngineHour(
-        engine=engine,
-        running=Histogram.from_json(row["running"]),
-        waiting=Histogram.from_json(row["waiting"]),
-        kv_used=Histogram.from_json(row["kv_used"]),
-        profile={float(batch): BatchPoint(*point) for batch, point in json.loads(row["profile"]).items()},
-        **{name: row[name] for name in ENGINE_PLAIN},
-    )
+    return engine_hour_in(engine, row["hour_ms"], [row[name] for name in ENGINE_FIGURES])
 
 
 def usage_hour_values(usage: UsageHour, gpu_id: int, workload_id: int | None) -> dict[str, Any]:
@@ -99,6 +144,10 @@ def host_hour_values(hour: HostHour, host_id: int) -> dict[str, Any]:
     return {"host_id": host_id, **{name: getattr(hour, name) for name in HOST_PLAIN}}
 
 
+HOST_FIGURES: Final = tuple(f.name for f in fields(HostHour) if f.name not in {"host", "hour_ms"})
+"""Columns of ``host_hour`` and ``host_day`` after their keys, in the order of ``HostHour``."""
+
+
 def host_hour_of(row: RowMapping, host: str) -> HostHour:
     """A row of ``host_hour``, by column name."""
-    return HostHour(host=host, **{name: row[name] for name in HOST_PLAIN})
+    return HostHour(host, row["hour_ms"], *(row[name] for name in HOST_FIGURES))

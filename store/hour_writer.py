@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, Table, bindparam, delete, insert, select, text
+from sqlalchemy import Connection, Engine, RowMapping, bindparam, delete, insert, select, text
 
 from core.hours import EngineHour, GpuHour, HostHour, UsageHour
 from core.readings import WorkloadKey
 from store import pending
+from store.bulk import replace_rows
+from store.day_writer import mark_days
 from store.engine import begin_write
 from store.hour_merge import (
     Folded,
@@ -109,7 +111,8 @@ class HourWriter:
                 )
             rows.append(gpu_hour_values(hour, gpu_id) | _span_values(span))
             written[hour.gpu_uuid, hour.hour_ms] = old is not None
-        _replace(connection, GpuHourRow.__table__, rows)
+        replace_rows(connection, GpuHourRow.__table__, rows)
+        mark_days(connection, "gpu", [(row["gpu_id"], row["hour_ms"]) for row in rows])
         self.gpu_hours += len(rows)
         return written
 
@@ -122,7 +125,8 @@ class HourWriter:
                 hour = merged_engine_hour(engine_hour_of(old, hour.engine), hour)
                 span = span.joined(_span(old))
             rows.append(engine_hour_values(hour, engine_id) | _span_values(span))
-        _replace(connection, EngineHourRow.__table__, rows)
+        replace_rows(connection, EngineHourRow.__table__, rows)
+        mark_days(connection, "engine", [(row["engine_id"], row["hour_ms"]) for row in rows])
         self.engine_hours += len(rows)
 
     def _write_host_hours(self, connection: Connection, hours: Sequence[Folded[HostHour]]) -> None:
@@ -134,7 +138,8 @@ class HourWriter:
                 hour = merged_host_hour(host_hour_of(old, hour.host), hour)
                 span = span.joined(_span(old))
             rows.append(host_hour_values(hour, host_id) | _span_values(span))
-        _replace(connection, HostHourRow.__table__, rows)
+        replace_rows(connection, HostHourRow.__table__, rows)
+        mark_days(connection, "host", [(row["host_id"], row["hour_ms"]) for row in rows])
         self.host_hours += len(rows)
 
     def _chosen(
@@ -266,22 +271,3 @@ def _with_stored_usage(
         key = (gpu_id, hour_ms, found["workload_id"])
         lines[key] = merged_usage(dict(found), lines[key]) if key in lines else dict(found)
     return list(lines.values())
-
-
-def _replace(connection: Connection, table: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows, or overwrite those of the same key: one prepared statement for all."""
-    if not rows:
-        return
-    assert isinstance(table, Table)
-    names = [column.name for column in table.columns]
-    keys = [column.name for column in table.primary_key.columns]
-    updates = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
-    mark = "?" if connection.dialect.name == "sqlite" else "%s"
-    # What no row knows is left to be NULL (of a stored row too): binding NULLs costs more than binding numbers.
-    told = [name for name in names if any(row[name] is not None for row in rows)]
-    # Straight to the driver: the values are plain, and preparing each row costs more than storing it.
-    connection.exec_driver_sql(
-        f"INSERT INTO {table.name} ({', '.join(told)}) VALUES ({', '.join([mark] * len(told))}) "
-        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}",
-        [tuple(row[name] for name in told) for row in rows],
-    )

@@ -15,12 +15,17 @@ from sqlalchemy.exc import OperationalError
 from core.clock import from_ms
 from core.units import DAY_MS
 from store.engine import begin_write
+from store.models.day_pending import DayPendingRow
+from store.models.engine_day import EngineDayRow
 from store.models.engine_hour import EngineHourRow
+from store.models.gpu_day import GpuDayRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
+from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.job_run import JobRunRow
 from store.models.rollup_pending import RollupPendingRow
+from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
 from store.partitions import LISTED, day_of
 from store.tables import METADATA
@@ -72,6 +77,8 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
     with engine.begin() as connection:
         for model in (GpuHourRow, EngineHourRow, HostHourRow, UsageHourRow):
             result.hours += connection.execute(delete(model).where(model.hour_ms < hour_before_ms)).rowcount
+        for days in (GpuDayRow, EngineDayRow, HostDayRow, UsageDayRow, DayPendingRow):
+            connection.execute(delete(days).where(days.day_ms < hour_before_ms))
         result.events += connection.execute(
             delete(GpuEventRow).where(GpuEventRow.ts_ms < hour_before_ms)
         ).rowcount

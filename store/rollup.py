@@ -1,4 +1,4 @@
-"""Roll-up: samples of hours that changed become hours and usage, in chunks, each in a transaction of its own.
+"""Roll-up: samples of hours that changed become hours, usage and days, in chunks, each in a transaction of its own.
 
 Stopping in the middle loses nothing: what is not yet written is still marked. Running twice changes nothing: an
 hour is computed from all its samples and replaced whole, or merged where the samples behind it are purged. Samples
@@ -19,6 +19,7 @@ from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
 from core.units import HOUR_MS
 from store import pending
 from store.components import Component, components
+from store.day_writer import write_days
 from store.engine import begin_write
 from store.fold_host import fold_host_hour
 from store.fold_hours import FOLDED, fold_engine_hour, fold_gpu_hour
@@ -105,6 +106,7 @@ def roll_up(
             samples = _read(raw, chunk)
             writer.write(_fold(chunk, samples), chunk.marks)
             size = _next_size(size, chunk, samples.count)
+    write_days(engine)
     with engine.connect() as connection:
         left = pending.count(connection)
     if writer.partial_hours:

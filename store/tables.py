@@ -4,14 +4,18 @@ from typing import Final
 
 from store.models.api_token import ApiTokenRow
 from store.models.base import Base
+from store.models.day_pending import DayPendingRow
 from store.models.engine import EngineRow
+from store.models.engine_day import EngineDayRow
 from store.models.engine_hour import EngineHourRow
 from store.models.engine_sample import EngineSampleRow
 from store.models.gpu import GpuRow
+from store.models.gpu_day import GpuDayRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.gpu_sample import GpuSampleRow
 from store.models.host import HostRow
+from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.host_sample import HostSampleRow
 from store.models.job_run import JobRunRow
@@ -22,6 +26,7 @@ from store.models.process_sample import ProcessSampleRow
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
 from store.models.rollup_pending import RollupPendingRow
+from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
 
@@ -40,6 +45,11 @@ MODELS: Final[tuple[type[Base], ...]] = (
     EngineHourRow,
     HostHourRow,
     UsageHourRow,
+    DayPendingRow,
+    GpuDayRow,
+    EngineDayRow,
+    HostDayRow,
+    UsageDayRow,
     PriceRow,
     RecommendationRow,
     RecommendationEventRow,
