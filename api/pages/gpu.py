@@ -12,7 +12,7 @@ from api.charts_bands import seconds_by_activity
 from api.deps import ScopeDep
 from api.pages.frame import OPEN, Frame, PeriodLink, build_frame
 from api.pages.gpu_charts import Charts, TableRow, as_json, draw, table_rows
-from api.pages.gpu_health import MOST_EVENTS, EventLine, HealthBlock, event_lines, health_block
+from api.pages.gpu_health import MOST_EVENTS, EventLine, HealthBlock, Said, alarms, event_lines, health_block
 from api.pages.gpu_series import RAW_UP_TO_MS, GpuSeries, from_hours, from_samples
 from api.problems import NotFoundError
 from api.rec_row import RecommendationRow, row_of
@@ -99,6 +99,7 @@ class GpuPage:
     activities: tuple[Activity, ...]
     covered_ratio: float | None
     money: GpuMoney
+    alarms: tuple[Said, ...]
     health: HealthBlock
     events: tuple[EventLine, ...]
     events_left_out: int
@@ -207,7 +208,9 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
     covered_s = sum(sum(point.seconds.values()) for point in series.points)
     newest = gpu.last_seen_ms or window.to_ms
     found = [rec for rec in recommendations.listing(scope.session, OPEN) if uuid in rec.finding.gpu_uuids]
-    happened = event_lines(gpu_events(scope.session, window, uuid))
+    events = gpu_events(scope.session, window, uuid)
+    happened = event_lines(events)
+    health = health_block(gpu_health(scope.session, uuid).get(uuid), scope.now_ms)
     process_rows = samples.processes(scope.session, uuid, window) if length <= RAW_UP_TO_MS else []
     return GpuPage(
         frame=build_frame(
@@ -232,7 +235,8 @@ def build_gpu(scope: Scope, gpu: FleetGpu, *, chosen: str, pinned: bool) -> GpuP
         activities=tuple(seconds_by_activity(series.columns)),
         covered_ratio=min(1.0, covered_s / known_s) if known_s > 0 else None,
         money=money(scope, gpu),
-        health=health_block(gpu_health(scope.session, uuid).get(uuid), scope.now_ms),
+        alarms=alarms(health, events) if window.to_ms >= newest else (),
+        health=health,
         events=happened[:MOST_EVENTS],
         events_left_out=max(0, len(happened) - MOST_EVENTS),
         holders=holders(process_rows),

@@ -76,6 +76,15 @@ def health_block(health: GpuHealth | None, now_ms: int) -> HealthBlock:
     return HealthBlock(health.ts_ms, tuple(said), tuple(_lines(facts)))
 
 
+def alarms(block: HealthBlock, events: Sequence[GpuEvent]) -> tuple[Said, ...]:
+    """What belongs at the top of the page: the GPU does not answer, or its state asks for hands."""
+    away = [event for event in events if event.kind in {"lost", "stuck", "found"}]
+    newest = max(away, key=lambda event: event.ts_ms, default=None)
+    gone = newest is not None and newest.kind != "found"
+    said = [Said(Mark.BAD, newest.message)] if newest is not None and gone else []
+    return (*said, *(one for one in block.said if one.mark is Mark.BAD))
+
+
 def event_lines(events: Sequence[GpuEvent]) -> tuple[EventLine, ...]:
     """Events, the newest first; the same one again and again is one line."""
     lines: list[EventLine] = []
@@ -114,10 +123,10 @@ def _complaints(facts: Facts) -> Iterator[Said]:
         )
     width, most = _number(facts, "pcie_link_width"), _number(facts, "pcie_link_max_width")
     if width and most and width < most:
+        longer = "twice" if most == 2 * width else f"{formats.short(most / width)} times"
         yield Said(
             Mark.WARN,
-            f"The PCIe link is ×{width:.0f} wide of ×{most:.0f}: copies to and from the host take"
-            f" {formats.short(most / width)} times as long.",
+            f"The PCIe link is ×{width:.0f} wide of ×{most:.0f}: copies to and from the host take {longer} as long.",
         )
     if facts.get("ecc_mode") == "disabled":
         yield Said(Mark.NOTE, "ECC is off: errors in memory stay unseen.")
@@ -131,7 +140,7 @@ def _lines(facts: Facts) -> Iterator[Line]:
     if link or most:
         now, top = _number(facts, "pcie_link_generation"), _number(facts, "pcie_link_max_generation")
         resting = "an idle card rests at a lower generation" if now and top and now < top else ""
-        yield Line("PCIe link", f"{link or UNKNOWN}, at most {most or UNKNOWN}", resting)
+        yield Line("PCIe link", f"{link or UNKNOWN} of {most or UNKNOWN}", resting)
     replays = _number(facts, "pcie_replay_count")
     if replays is not None:
         yield Line("PCIe replays", formats.figure(replays), "packets sent again since the driver was loaded")
@@ -158,14 +167,14 @@ def _memory_lines(facts: Facts) -> Iterator[Line]:
         ever = "" if life is None else f"; uncorrected over the card's life: {formats.figure(life)}"
         yield Line(
             "ECC errors",
-            f"{formats.figure(corrected)} corrected, {formats.figure(lost)} not",
+            f"{formats.figure(corrected)} corrected, {formats.figure(lost)} uncorrected",
             f"since the driver was loaded{ever}",
         )
     soft, hard = _number(facts, "row_remap_corrected_count"), _number(facts, "row_remap_uncorrected_count")
     if soft is not None or hard is not None:
         total = None if soft is None or hard is None else soft + hard
-        note = f"{formats.figure(hard)} of them after uncorrected errors" if total else ""
-        yield Line("Remapped rows", formats.figure(total), note)
+        note = f"after corrected errors {formats.figure(soft)}, after uncorrected {formats.figure(hard)}"
+        yield Line("Remapped rows", formats.figure(total), note if total else "")
     pages = _number(facts, "retired_page_count")
     if pages is not None:
         yield Line("Retired pages", formats.figure(pages))
@@ -178,7 +187,9 @@ def _limit_lines(facts: Facts) -> Iterator[Line]:
         return
     value = formats.watts(_number(facts, "power_limit_w"))
     span = (
-        "" if least is None or most is None else f"{formats.figure(least)}–{formats.watts(most)} can be set"
+        ""
+        if least is None or most is None
+        else f"{formats.figure(least)} to {formats.watts(most)} can be set"
     )
     usual = "" if default is None else f"{formats.watts(default)} by default"
     yield Line("Power limit", value, ", ".join(part for part in (usual, span) if part))

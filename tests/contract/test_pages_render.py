@@ -30,7 +30,7 @@ from api.resources.costs import CostRow
 from api.resources.engines import EngineRow
 from api.resources.slices import By
 from api.templating import render
-from api.words import STATUS
+from api.words import STATUS, Mark
 from core.activity import Activity
 from core.evidence import Window
 from core.finding import Status, Totals
@@ -135,6 +135,7 @@ def gpu_page(frame: Frame) -> gpu.GpuPage:
         money=gpu.GpuMoney(
             widened=True, price=None, cost_usd=None, idle_usd=None, unseen_usd=None, idle_h=0.0
         ),
+        alarms=(gpu_health.Said(Mark.BAD, good.HOSTILE),),
         health=gpu_health.health_block(
             GpuHealth("GPU-0", good.NOW_MS, {"ecc_mode": "disabled", "compute_mode": good.HOSTILE}),
             good.NOW_MS,

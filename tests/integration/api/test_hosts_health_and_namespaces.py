@@ -149,7 +149,7 @@ def test_hosts_without_any_agent_are_one_table(
         (A, "3 times since"),
         (A, "of the future"),
         (B, "Nothing wrong was reported."),
-        (B, "Gen\xa01\xa0×16, at most Gen\xa05\xa0×16"),
+        (B, "Gen\xa01\xa0×16 of Gen\xa05\xa0×16"),
         (C, "no agent has told of this card"),
         (C, "Nothing was reported: no driver error"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.pages.gpu_health import OLD_MS, event_lines, health_block
+from api.pages.gpu_health import OLD_MS, alarms, event_lines, health_block
 from api.words import EVENT, Mark
 from core.readings import GpuHealth
 from core.samples import GpuEvent
@@ -46,6 +46,7 @@ def test_an_old_state_is_said_to_be_old() -> None:
         ({"retired_pages_pending": 1.0}, Mark.WARN, "waits to be retired"),
         ({"ecc_uncorrected_count": 1.0}, Mark.WARN, "1 uncorrected ECC error since"),
         ({"ecc_uncorrected_count": 2.0}, Mark.WARN, "2 uncorrected ECC errors since"),
+        ({"pcie_link_width": 8.0, "pcie_link_max_width": 16.0}, Mark.WARN, "twice as long"),
         ({"pcie_link_width": 4.0, "pcie_link_max_width": 16.0}, Mark.WARN, "4 times as long"),
         ({"ecc_mode": "disabled"}, Mark.NOTE, "ECC is off"),
     ],
@@ -69,7 +70,7 @@ def test_the_worst_comes_first() -> None:
 def test_what_a_card_does_not_tell_has_no_line() -> None:
     assert lines() == {}
     assert lines(ecc_corrected_count=0.0) == {
-        "ECC errors": ("0 corrected, – not", "since the driver was loaded")
+        "ECC errors": ("0 corrected, – uncorrected", "since the driver was loaded")
     }
 
 
@@ -88,7 +89,7 @@ def test_the_limit_in_force_is_told_with_what_can_be_set() -> None:
     known = {"power_limit_default_w": 700.0, "power_limit_min_w": 200.0, "power_limit_max_w": 700.0}
     assert lines(power_limit_w=550.0, **known)["Power limit"] == (
         "550\xa0W",
-        "700\xa0W by default, 200–700\xa0W can be set",
+        "700\xa0W by default, 200 to 700\xa0W can be set",
     )
     assert lines(**known)["Power limit"][0] == "–", "a default is not the limit in force"
 
@@ -117,3 +118,12 @@ def test_every_documented_kind_has_a_word_and_others_their_own() -> None:
     assert kinds <= set(EVENT)
     (line,) = event_lines([event(1, "new_kind")])
     assert (line.mark, line.word.name) == (Mark.NOTE, "new kind")
+
+
+def test_only_what_asks_for_hands_is_an_alarm() -> None:
+    well = health_block(None, NOW)
+    sick = health_block(GpuHealth("GPU-a", NOW, {"row_remap_failed": 1.0, "row_remap_pending": 1.0}), NOW)
+    assert [one.text for one in alarms(sick, [event(1, "xid")])] == [sick.said[0].text]
+    stuck = [event(1, "found"), event(3, "stuck", "It hangs."), event(2, "lost")]
+    assert [one.text for one in alarms(well, stuck)] == ["It hangs."]
+    assert alarms(well, [*stuck, event(4, "found")]) == ()
