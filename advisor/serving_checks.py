@@ -103,11 +103,14 @@ def quality(serving: Serving) -> str:
     return "".join(f" {text[0].upper()}{text[1:]}." for text in serving.data_quality)
 
 
-def slo_batch(serving: Serving, *, itl_limit_s: float | None, knee_factor: float) -> float | None:
+def slo_batch(
+    serving: Serving, *, itl_limit_s: float | None, knee_factor: float, keeps_limit: bool = True
+) -> float | None:
     """B_SLO: the largest batch within latency, KV cache and the engine's own limit, at least 1; None: no step model.
 
     Latency is the promise, corrected for how far the model is off the measured step, or without one the knee
     t(B) ≤ knee·t(1). Where neither KV room nor a limit is known, no more than twice the largest batch seen.
+    ``keeps_limit`` False asks what a raised limit could give.
     """
     model, step_s, running = serving.model, serving.step_s, serving.running
     if model is None or step_s is None or running is None:
@@ -117,7 +120,8 @@ def slo_batch(serving: Serving, *, itl_limit_s: float | None, knee_factor: float
     seen: Pressure | None = pressure(serving.engine.hours, serving.batch_ceiling)
     room = None if seen is None else kv_batch(serving, seen)
     bounds = [model.largest_batch_within(allowed)]
-    bounds += [float(value) for value in (room, serving.batch_ceiling) if value is not None]
+    ceiling = serving.batch_ceiling if keeps_limit else None
+    bounds += [float(value) for value in (room, ceiling) if value is not None]
     if len(bounds) == 1:
         bounds.append(UNPROVEN_STRETCH * peak_running(serving))
     return max(1.0, min(bounds))

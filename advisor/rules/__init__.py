@@ -7,6 +7,7 @@ from advisor.rules import (
     empty_gpu,
     memory_bound_decode,
     orphan_memory,
+    overload,
     parked_model,
     quantization_candidate,
     rent_or_buy,
@@ -21,6 +22,7 @@ RULES: Final[tuple[Rule, ...]] = (
     memory_bound_decode.RULE,
     small_batch.RULE,
     too_many_replicas.RULE,
+    overload.RULE,
     quantization_candidate.RULE,
     rent_or_buy.RULE,
 )

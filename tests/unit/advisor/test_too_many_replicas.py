@@ -1,6 +1,7 @@
 """R08: replicas are integers, counted for the peak; nothing is saved while their number stays."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from advice_builders import FORTNIGHT_H, PRICE, SETTINGS, engine_hour, evidence, gpu, histogram
@@ -54,7 +55,7 @@ def test_the_rate_planned_for_is_r08s() -> None:
 
 def test_replicas_that_the_peak_needs_are_left_alone() -> None:
     """Two replicas near their limit all day: n is unchanged, and the quiet test does not fire."""
-    busy = {"running": 200.0, "kv_used": 0.25, "step_s": 0.016, "settings": LIMITED}
+    busy: dict[str, Any] = {"running": 200.0, "kv_used": 0.25, "step_s": 0.016, "settings": LIMITED}
     found, none = run(*(replica(i, **busy) for i in (1, 2)))
     assert not found
     assert not none
