@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from api.app import create_app
 from store.engine import dispose_engine
+from tests.integration.api.agents_for_tests import deliver
 from tests.integration.api.fleet_for_tests import NOW, fill, settings_for
 from tests.integration.pages.conftest import give_advice
 
@@ -33,6 +34,7 @@ def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     shutil.copyfile(sqlite_template, path)
     url = f"sqlite:///{path}"
     fill(url)
+    deliver(url)
     give_advice(url)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
