@@ -6,12 +6,14 @@ from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
     memory_bound_decode,
+    off_hours,
     orphan_memory,
     overload,
     parked_model,
     quantization_candidate,
     rent_or_buy,
     small_batch,
+    throttled,
     too_many_replicas,
 )
 
@@ -19,11 +21,13 @@ RULES: Final[tuple[Rule, ...]] = (
     empty_gpu.RULE,
     parked_model.RULE,
     orphan_memory.RULE,
+    off_hours.RULE,
     memory_bound_decode.RULE,
     small_batch.RULE,
     too_many_replicas.RULE,
     overload.RULE,
     quantization_candidate.RULE,
+    throttled.RULE,
     rent_or_buy.RULE,
 )
 """In the order of the advisor rules (R01, R02, R06, …)."""
