@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from core.days import EngineDay, GpuDay, HostDay, engine_day, folded_by_day, gpu_day, host_day
 from core.histogram import Histogram
 from core.hours import EngineHour, GpuHour, HostHour
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from core.samples import GpuEvent
+from core.series import HourSeries, parts_of
 from core.units import HOUR_MS
 
 
@@ -89,11 +91,17 @@ class WorkloadUse:
 
 @dataclass(frozen=True, slots=True)
 class HostEvidence:
-    """One host over the window: its hours with an agent that reads them."""
+    """One host over the window: its hours with an agent that reads them, which may be read only when touched."""
 
     host: str
     hours: Sequence[HostHour] = ()
     cpu_count: int | None = None
+
+    @property
+    def days(self) -> Sequence[HostDay]:
+        """Its days; where they are stored, no hour is read for them."""
+        hours = self.hours
+        return hours.days if isinstance(hours, HourSeries) else folded_by_day(hours, host_day)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,8 @@ class GpuEvidence:
 
     Attributes:
         identity: as the driver names it. gpu_key: row of the GPU catalogue; None when the name resolves to none.
-        hours: its hours in the window, by time; missing hours are gaps.
+        hours: its hours in the window, by time; missing hours are gaps. They may be read only when touched: look at
+            ``days`` or ``parts`` first, which hold what adds up.
         first_sample_ms, last_sample_ms: of all its data, not only the window's.
         price: in force at the window's end; None: unpriced.
         bare_idle_w: learned power while no process holds it (p1 of empty time); None when never seen empty.
@@ -130,19 +139,30 @@ class GpuEvidence:
         return self.identity.gpu_uuid
 
     @property
+    def days(self) -> Sequence[GpuDay]:
+        """Its days; where they are stored, no hour is read for them."""
+        hours = self.hours
+        return hours.days if isinstance(hours, HourSeries) else folded_by_day(hours, gpu_day)
+
+    @property
+    def parts(self) -> Sequence[GpuHour]:
+        """What to add up instead of its hours: whole days where they are stored."""
+        return parts_of(self.hours)
+
+    @property
     def covered_h(self) -> float:
         """Hours for which samples vouch."""
-        return sum(hour.covered_s for hour in self.hours) / 3600
+        return sum(part.covered_s for part in self.parts) / 3600
 
     @property
     def active_h(self) -> float:
         """Hours with work."""
-        return sum(hour.active_s for hour in self.hours) / 3600
+        return sum(part.active_s for part in self.parts) / 3600
 
     @property
     def energy_j(self) -> float | None:
         """Known energy; None when none is known."""
-        known = [hour.energy_j for hour in self.hours if hour.energy_j is not None]
+        known = [part.energy_j for part in self.parts if part.energy_j is not None]
         return sum(known) if known else None
 
 
@@ -154,7 +174,7 @@ class EngineEvidence:
         identity: name, kind, model, published settings.
         gpu_uuids: GPUs it runs on; empty when that could not be told. join: how it was told: ``process``,
             ``host`` (only engine and GPUs of that host) or ``unknown``.
-        hours: its hours in the window, by time.
+        hours: its hours in the window, by time; they may be read only when touched, see ``days`` and ``parts``.
     """
 
     identity: EngineIdentity
@@ -163,33 +183,44 @@ class EngineEvidence:
     hours: Sequence[EngineHour]
 
     @property
+    def days(self) -> Sequence[EngineDay]:
+        """Its days; where they are stored, no hour is read for them."""
+        hours = self.hours
+        return hours.days if isinstance(hours, HourSeries) else folded_by_day(hours, engine_day)
+
+    @property
+    def parts(self) -> Sequence[EngineHour]:
+        """What to add up instead of its hours: merged ones where they are stored."""
+        return parts_of(self.hours)
+
+    @property
     def covered_s(self) -> float:
         """Seconds seen."""
-        return sum(hour.covered_s for hour in self.hours)
+        return sum(part.covered_s for part in self.parts)
 
     @property
     def busy_s(self) -> float:
         """Seconds with requests running."""
-        return sum(hour.busy_s for hour in self.hours)
+        return sum(part.busy_s for part in self.parts)
 
     @property
     def running(self) -> Histogram:
         """Batch size over busy time."""
-        return Histogram.merged(hour.running for hour in self.hours)
+        return Histogram.merged(part.running for part in self.parts)
 
     @property
     def waiting(self) -> Histogram:
         """Waiting requests over busy time."""
-        return Histogram.merged(hour.waiting for hour in self.hours)
+        return Histogram.merged(part.waiting for part in self.parts)
 
     @property
     def kv_used(self) -> Histogram:
         """KV-cache use over busy time."""
-        return Histogram.merged(hour.kv_used for hour in self.hours)
+        return Histogram.merged(part.kv_used for part in self.parts)
 
     def total(self, name: str) -> float | None:
         """Sum of an hour field such as ``generated_tokens``; None when no hour knows it."""
-        known = [value for hour in self.hours if (value := getattr(hour, name)) is not None]
+        known = [value for part in self.parts if (value := getattr(part, name)) is not None]
         return float(sum(known)) if known else None
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from core.activity import Activity, is_active, is_effective
+from core.hour_merge import WEAKEST_LAST
 from core.hours import UsageHour
 from core.readings import WorkloadKey
 from core.samples import GpuSample, ProcessSample
@@ -12,7 +13,6 @@ from core.samples import GpuSample, ProcessSample
 WHOLE: Final = "whole"
 MEMORY_TIME: Final = "memory_time"
 EVEN: Final = "even"
-WEAKEST_LAST: Final = (WHOLE, MEMORY_TIME, EVEN)
 
 
 @dataclass(frozen=True, slots=True)
