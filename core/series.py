@@ -1,0 +1,79 @@
+"""Hours that are read when they are asked for: a sequence like any other, with its days known before."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar, overload
+
+from core.hours import EngineHour, GpuHour, HostHour
+
+H = TypeVar("H", GpuHour, EngineHour, HostHour)
+D = TypeVar("D")
+
+
+class HourSeries(Sequence[H], Generic[H, D]):
+    """Hours of one subject in a window, by time, that some store reads on demand.
+
+    ``len`` and truth are known from the days. One hour by its number reads its day (``reversed`` therefore reads as
+    far back as it is followed), ``since`` what it returns, anything else the whole.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def days(self) -> Sequence[D]:
+        """Its days, by time; a day at the edge of the window holds only the hours within."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[H]:
+        """The same hours merged into fewer, such as one a day: enough for whatever adds up."""
+
+    @abstractmethod
+    def starts(self) -> Sequence[int]:
+        """When each hour begins."""
+
+    @abstractmethod
+    def of_day(self, day_ms: int) -> Sequence[H]:
+        """Its hours of one day."""
+
+    @abstractmethod
+    def since(self, from_ms: int) -> Sequence[H]:
+        """Its hours that begin at or after a time."""
+
+    @abstractmethod
+    def all(self) -> Sequence[H]:
+        """All of its hours."""
+
+    def __len__(self) -> int:
+        return len(self.starts())
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self.all())
+
+    @overload
+    def __getitem__(self, index: int) -> H: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[H]: ...
+    def __getitem__(self, index: int | slice) -> H | Sequence[H]:
+        if isinstance(index, slice):
+            return self.all()[index]
+        start = self.starts()[index]
+        return next(hour for hour in self.of_day(start) if hour.hour_ms == start)
+
+
+def parts_of(hours: Sequence[H]) -> Sequence[H]:
+    """What to add up in place of ``hours``: their days where those are known, else themselves."""
+    return hours.parts if isinstance(hours, HourSeries) else hours
+
+
+def starts_of(hours: Sequence[H]) -> Sequence[int]:
+    """When each of ``hours`` begins, without reading them where their days are known."""
+    return hours.starts() if isinstance(hours, HourSeries) else [hour.hour_ms for hour in hours]
+
+
+def hours_since(hours: Sequence[H], from_ms: int) -> Sequence[H]:
+    """Those of ``hours`` that begin at or after a time; of stored ones only they are read."""
+    if isinstance(hours, HourSeries):
+        return hours.since(from_ms)
+    return [hour for hour in hours if hour.hour_ms >= from_ms]
