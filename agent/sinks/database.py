@@ -63,6 +63,9 @@ class DatabaseSink:
         if self._ingest is None:
             try:
                 self._connection = open_connection(self._url)
+                if self._connection.dialect == "sqlite":
+                    # The spool forgets what this has taken, so a power cut must not: WAL alone syncs at checkpoints only.
+                    self._connection.execute("PRAGMA synchronous = FULL")
                 self._ingest = Ingest(self._connection)
             except StoreError as error:
                 self.close()
