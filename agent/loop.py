@@ -14,6 +14,7 @@ from agent.scraper import Scraper
 from agent.sender import Sender
 from agent.spool import Spool
 from agent.spool_beside import SpoolFullError
+from agent.spool_notes import lost_with
 from core.activity import Activity
 from core.clock import SteadyClock
 from core.delivery import Delivery
@@ -61,6 +62,7 @@ class Hub:
         self._watch = watch
         self.unsaved: deque[Delivery] = deque()
         self.dropped_rows = 0
+        self._full = False
         self._totals = parts.spool.bytes_written, parts.spool.dropped_rows
         self._border_ms = self._next_border()
 
@@ -174,7 +176,13 @@ class Hub:
                 spool.append(self.unsaved[0], self._parts.clock.ms_now())
                 self.unsaved.popleft()
         except SpoolFullError as error:
-            log.warning("spool is full", extra={"error": str(error), "kept_in_memory": len(self.unsaved)})
+            if not self._full:
+                self._full = True
+                log.warning("samples are kept in memory: the spool takes none", extra={"error": str(error)})
             while len(self.unsaved) > UNSAVED:
-                self.dropped_rows += self.unsaved.popleft().row_count
+                self.dropped_rows += lost_with(self.unsaved.popleft())
+        else:
+            if self._full:
+                self._full = False
+                log.info("the spool takes samples again", extra={"dropped_rows": self.dropped_rows})
         self._parts.sender.wake()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agent.spool_beside import Reserve, SpoolError, SpoolFullError, SpoolLock, set_aside
 from agent.spool_file import (
@@ -30,6 +30,7 @@ from agent.spool_file import (
     shrink,
     transaction,
 )
+from agent.spool_notes import lost_with, newest_ts_ms
 from core.clock import iso, now_ms
 from core.delivery import Delivery, encode
 from core.units import DAY_MS, HOUR_MS, MIB
@@ -307,7 +308,7 @@ class Spool:
             self._keep_bounds(connection, now_ms, len(body))
             connection.execute(
                 "INSERT INTO delivery VALUES (?, ?, ?, 0, ?, ?)",
-                (sequence, now_ms, _newest_ts_ms(delivery), delivery.row_count, body),
+                (sequence, now_ms, newest_ts_ms(delivery), lost_with(delivery), body),
             )
         self._last = sequence
         self._rows += 1
@@ -392,8 +393,3 @@ class Spool:
 
 class _DamagedError(SpoolError):
     """The file was damaged; a fresh one has taken its place."""
-
-
-def _newest_ts_ms(of: Delivery) -> int:
-    samples: list[list[Any]] = [of.gpu_samples, of.process_samples, of.engine_samples, of.host_samples]
-    return max((row.ts_ms for rows in (*samples, of.events, of.health) for row in rows), default=0)
