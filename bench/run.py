@@ -10,19 +10,21 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import agent_cost, answers, folding, imports, ingest_server, roll_ups, stores
+from bench import agent_cost, answers, folding, imports, ingest_server, kill_rounds, roll_ups, stores
 from bench.databases import postgresql_server
 from bench.measure import Figure, shown, table
 from core.clock import iso, now_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
-GROUPS = ("agent", "ingest", "server", "import", "fold", "roll-up", "answer")
+GROUPS = ("agent", "kills", "ingest", "server", "import", "fold", "roll-up", "answer")
 
 
 def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[Figure]:
     """Every figure of the groups asked for, as soon as it is known."""
     if "agent" in groups:
         yield from agent_cost.run(runs)
+    if "kills" in groups:
+        yield from kill_rounds.run(runs)
     if "fold" in groups:
         yield from folding.run(runs)
     if "import" in groups:
