@@ -26,8 +26,10 @@ EXCLUSIVE: Final = (
     frozenset({"small-batch", "quantization-candidate"}),  # one throughput gain, two headline numbers
     frozenset({"power-cap", "decode-clock"}),
     frozenset({"oversized-gpu", "shareable-gpu"}),
+    frozenset({"empty-gpu", "off-hours"}),  # the same idle hours: stopped for good, or by the clock
+    frozenset({"parked-model", "off-hours"}),
 )
-"""Rules whose claims on the same hours are one or the other (7.2)."""
+"""Rules whose claims on the same hours are one or the other, whatever their stages (7.2)."""
 
 LEDGERS: Final[tuple[tuple[str, Callable[[Saving], Range | None]], ...]] = (
     ("cash", lambda saving: saving.cash_usd_month),
@@ -136,8 +138,9 @@ def _resolve(base: float, claims: Sequence[Claim]) -> list[tuple[str, Range]]:
         return []
     kept: list[tuple[str, Range]] = []
     left = 1.0
+    winners = _without_losers(claims)
     for stage in range(len(STAGES)):
-        present = _without_losers([claim for claim in claims if claim.stage == stage])
+        present = [claim for claim in winners if claim.stage == stage]
         if STAGES[stage] == "stop":
             for claim in present:
                 took = _clipped(claim.figure, base, room=left)
@@ -156,7 +159,7 @@ def _clipped(figure: Range, base: float, room: float) -> Range:
     return Range(*(min(room, value / base) for value in (figure.p10, figure.p50, figure.p90)))
 
 
-def _without_losers(claims: list[Claim]) -> list[Claim]:
+def _without_losers(claims: Sequence[Claim]) -> list[Claim]:
     """Of mutually exclusive claims only the one with the larger median stays."""
     stay = sorted(claims, key=lambda claim: (claim.rule_id, -claim.figure.p50))
     for group in EXCLUSIVE:

@@ -5,6 +5,7 @@ from typing import Final
 from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
+    kv_cache_precision,
     memory_bound_decode,
     off_hours,
     orphan_memory,
@@ -15,6 +16,7 @@ from advisor.rules import (
     small_batch,
     throttled,
     too_many_replicas,
+    unhealthy_gpu,
 )
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -27,7 +29,9 @@ RULES: Final[tuple[Rule, ...]] = (
     too_many_replicas.RULE,
     overload.RULE,
     quantization_candidate.RULE,
+    kv_cache_precision.RULE,
     throttled.RULE,
+    unhealthy_gpu.RULE,
     rent_or_buy.RULE,
 )
 """In the order of the advisor rules (R01, R02, R06, …)."""
