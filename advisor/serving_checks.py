@@ -103,6 +103,15 @@ def quality(serving: Serving) -> str:
     return "".join(f" {text[0].upper()}{text[1:]}." for text in serving.data_quality)
 
 
+def allowed_step_s(serving: Serving, *, itl_limit_s: float | None, knee_factor: float) -> float | None:
+    """Longest step of the model that keeps the promise (or the knee): the promise is about the engine, not its model."""
+    model, step_s, running = serving.model, serving.step_s, serving.running
+    if model is None or step_s is None or running is None:
+        return None
+    measured = step_s / model.step_s(running)
+    return knee_factor * model.step_s(1) if itl_limit_s is None else itl_limit_s / measured
+
+
 def slo_batch(
     serving: Serving, *, itl_limit_s: float | None, knee_factor: float, keeps_limit: bool = True
 ) -> float | None:
@@ -112,11 +121,10 @@ def slo_batch(
     t(B) ≤ knee·t(1). Where neither KV room nor a limit is known, no more than twice the largest batch seen.
     ``keeps_limit`` False asks what a raised limit could give.
     """
-    model, step_s, running = serving.model, serving.step_s, serving.running
-    if model is None or step_s is None or running is None:
+    model = serving.model
+    allowed = allowed_step_s(serving, itl_limit_s=itl_limit_s, knee_factor=knee_factor)
+    if model is None or allowed is None:
         return None
-    measured = step_s / model.step_s(running)
-    allowed = knee_factor * model.step_s(1) if itl_limit_s is None else itl_limit_s / measured
     seen: Pressure | None = pressure(serving.engine.hours, serving.batch_ceiling)
     room = None if seen is None else kv_batch(serving, seen)
     bounds = [model.largest_batch_within(allowed)]

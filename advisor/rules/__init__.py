@@ -13,6 +13,7 @@ from advisor.rules import (
     parked_model,
     quantization_candidate,
     rent_or_buy,
+    slow_clock,
     small_batch,
     throttled,
     too_many_replicas,
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     quantization_candidate.RULE,
     kv_cache_precision.RULE,
     throttled.RULE,
+    slow_clock.RULE,
     unhealthy_gpu.RULE,
     rent_or_buy.RULE,
 )
