@@ -6,6 +6,7 @@ from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
     kv_cache_precision,
+    kv_thrash,
     memory_bound_decode,
     off_hours,
     orphan_memory,
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     overload.RULE,
     quantization_candidate.RULE,
     kv_cache_precision.RULE,
+    kv_thrash.RULE,
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,

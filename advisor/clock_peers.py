@@ -1,0 +1,105 @@
+"""What SM clock cards of the same model run at under the same kind of load, when nothing holds them back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from advisor.gpu_work import hours_of, mean, memory_bound, recent
+from advisor.memo import OncePerEvidence
+from core.evidence import Evidence, GpuEvidence
+from core.hours import GpuHour
+
+FREE_SLOWED_RATIO: Final = 0.02
+"""An hour held back for less than this share by heat, brake or power cap shows the clock the card chooses itself."""
+CAPPED_POWER_RATIO: Final = 0.95
+"""Where the cap's own counter is unknown, power this near the limit means that the cap decides the clock."""
+MIN_BUSY_RATIO: Final = 0.8
+"""Under less load a card lowers its clock by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocking:
+    """A card's recent free hours under load: their mean clock, their length, the nature of the work."""
+
+    clock_hz: float
+    hours: Sequence[GpuHour]
+    bound: bool | None
+
+    @property
+    def work_h(self) -> float:
+        """Covered time of the hours, in hours."""
+        return hours_of(self.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Other cards of the model under the same kind of load: their median clock and how many they are."""
+
+    clock_hz: float
+    count: int
+
+
+def knows_slowing(hour: GpuHour) -> bool:
+    """The hour tells whether heat or a brake held the clocks back."""
+    return hour.throttled_s is not None or hour.slowed_thermal_s is not None
+
+
+def is_free(gpu: GpuEvidence, hour: GpuHour) -> bool:
+    """Under load, with a known clock, and neither heat nor brake nor power cap held it back."""
+    if hour.sm_clock_hz is None or not knows_slowing(hour) or (hour.busy_ratio or 0.0) < MIN_BUSY_RATIO:
+        return False
+    most_s = FREE_SLOWED_RATIO * hour.covered_s
+    if max(hour.throttled_s or 0.0, hour.slowed_thermal_s or 0.0) > most_s:
+        return False
+    if hour.slowed_power_s is not None:
+        return hour.slowed_power_s <= most_s
+    limit = hour.power_limit_w if hour.power_limit_w is not None else gpu.identity.power_limit_default_w
+    return hour.power_w is not None and limit is not None and hour.power_w < CAPPED_POWER_RATIO * limit
+
+
+def clocking(evidence: Evidence, gpu: GpuEvidence) -> Clocking | None:
+    """The card's last day of free work; None without any."""
+    hours = [hour for hour in recent(evidence, gpu).whole if is_free(gpu, hour)]
+    clock = mean(hours, "sm_clock_hz")
+    return None if clock is None else Clocking(clock, hours, memory_bound(hours))
+
+
+def _clockings(evidence: Evidence) -> Mapping[str, Clocking]:
+    """Every card with free work by UUID."""
+    found = ((gpu.gpu_uuid, clocking(evidence, gpu)) for gpu in evidence.gpus)
+    return {uuid: each for uuid, each in found if each is not None}
+
+
+clockings = OncePerEvidence(_clockings)
+
+Kind = tuple[str, float | None, bool | None]
+
+
+def _kind(gpu: GpuEvidence, own: Clocking) -> Kind | None:
+    """Cards that can be compared: model, highest clock, and nature of the work."""
+    model = gpu.gpu_key or gpu.identity.model
+    return None if model is None else (model, gpu.identity.max_sm_clock_hz, own.bound)
+
+
+def _by_kind(evidence: Evidence) -> Mapping[Kind, Peers]:
+    """Median clock and number of the cards of each kind."""
+    groups: dict[Kind, list[float]] = {}
+    seen = clockings(evidence)
+    for gpu in evidence.gpus:
+        own = seen.get(gpu.gpu_uuid)
+        kind = None if own is None else _kind(gpu, own)
+        if own is not None and kind is not None:
+            groups.setdefault(kind, []).append(own.clock_hz)
+    return {kind: Peers(median(clocks), len(clocks)) for kind, clocks in groups.items()}
+
+
+groups_of = OncePerEvidence(_by_kind)
+
+
+def peers_of(evidence: Evidence, gpu: GpuEvidence) -> Peers | None:
+    """The fleet's clock for this card's model and kind of load, itself among them; ``count`` leaves it out."""
+    own = clockings(evidence).get(gpu.gpu_uuid)
+    kind = None if own is None else _kind(gpu, own)
+    whole = None if kind is None else groups_of(evidence).get(kind)
+    return None if whole is None else Peers(whole.clock_hz, whole.count - 1)
