@@ -217,5 +217,6 @@ def test_health_is_told_in_words_and_numbers(tmp_path: Path) -> None:
         "compute_mode": "exclusive_process",
         "power_limit_min_w": 150,
         "power_limit_max_w": 300,
+        "power_limit_w": 300,
         "power_limit_default_w": 300,
     }
