@@ -16,6 +16,8 @@ from advisor.rules import (
     rent_or_buy,
     slow_clock,
     small_batch,
+    stuck_job,
+    tensor_cores_unused,
     throttled,
     too_many_replicas,
     unhealthy_gpu,
@@ -36,6 +38,8 @@ RULES: Final[tuple[Rule, ...]] = (
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,
+    stuck_job.RULE,
+    tensor_cores_unused.RULE,
     rent_or_buy.RULE,
 )
 """In the order of the advisor rules (R01, R02, R06, …)."""
