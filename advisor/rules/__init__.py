@@ -6,6 +6,7 @@ from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
     kv_cache_precision,
+    kv_overprovisioned,
     kv_thrash,
     memory_bound_decode,
     off_hours,
@@ -35,6 +36,7 @@ RULES: Final[tuple[Rule, ...]] = (
     quantization_candidate.RULE,
     kv_cache_precision.RULE,
     kv_thrash.RULE,
+    kv_overprovisioned.RULE,
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,
