@@ -1,4 +1,4 @@
-"""One pass over a GPU's hours for all rules: hours by what it was doing, energy, coverage."""
+"""One pass over a GPU's days (hours where it has no days) for all rules: time by what it was doing, energy, coverage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def digest_of(evidence: Evidence, gpu: GpuEvidence) -> Digest:
     """The pass over one GPU."""
     covered = active = empty = parked = bound = unknown = energy = 0.0
     energy_known = False
-    for hour in gpu.hours:
+    for hour in gpu.parts:
         covered += hour.covered_s
         active += hour.active_s
         seconds = hour.seconds

@@ -28,7 +28,7 @@ MIN_EMPTY_S: Final = 300.0
 Hourly = tuple[int, ...]
 """Whole seconds of each of the 24 clock hours, rounded, at least 1 where there was any; 0 also where ``seen`` is not."""
 T = TypeVar("T")
-Hour = TypeVar("Hour", GpuHour, EngineHour, HostHour)
+Hour = TypeVar("Hour", bound=GpuHour | EngineHour | HostHour)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar, overload
 
 from core.hours import EngineHour, GpuHour, HostHour
 
-H = TypeVar("H", GpuHour, EngineHour, HostHour)
+H = TypeVar("H", bound=GpuHour | EngineHour | HostHour)
 D = TypeVar("D")
 
 

@@ -1,26 +1,39 @@
-"""The fleet over one window as the rules may see it; a constant number of queries however large the fleet."""
+"""The fleet over one window as the rules may see it, whole or in chunks of whole hosts.
 
-from collections.abc import Callable, Collection
-from itertools import groupby
-from operator import attrgetter
+Days are read with a constant number of queries per chunk; hours stay where they are until a rule touches them, and
+are then read by GPU or engine. So evidence must be used while its session is open.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from catalog.gpu_specs import resolve
-from core.evidence import EngineEvidence, Evidence, GpuEvidence, Price, Site, Window
+from core.days import MIN_EMPTY_S
+from core.evidence import EngineEvidence, Evidence, GpuEvidence, HostEvidence, Price, Site, Window
+from core.hour_merge import merged_engine_hours
 from core.readings import GpuIdentity
-from store.known import known_engines, known_gpus
+from core.samples import GpuEvent
+from core.units import DAY_MS
+from store.known import known_engines, known_gpus, known_hosts
 from store.models.gpu import GpuRow
+from store.models.gpu_day import GpuDayRow
+from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
-from store.queries import hours
+from store.models.host import HostRow
+from store.queries.chunks import Chunk, in_chunks
 from store.queries.fleet import gpu_counts
+from store.queries.kinds import ENGINES, GPUS, HOSTS
+from store.queries.stored_hours import Group, Shelves, StoredHours
+from store.queries.uses import workload_uses
 
 PriceOf = Callable[[GpuIdentity, str | None, int], Price | None]
 """Price of a GPU (its identity, its row in the catalogue) at a time."""
-MIN_EMPTY_S: Final = 300.0
-"""An hour speaks for bare idle power only with this much empty time: right after work the board is still hot."""
+CHUNK_GPUS: Final = 128
+"""GPUs read at once: their fortnight of hours, were all of it touched, is under 100 MB."""
 
 
 def evidence(
@@ -35,68 +48,178 @@ def evidence(
     """Evidence of every GPU and engine that has hours in the window; of a MIG slice its card stands for it.
 
     Args:
-        session: where to read.
+        session: where to read, open as long as the evidence is used.
         window: what is judged; hours that overlap it count.
         now_ms: when.
         site: the site's settings.
         price_of: price in force; asked at the window's end.
         gpu_uuids: only these GPUs, for a look at what runs on them; default all.
     """
+    chunks = evidence_chunks(
+        session, window=window, now_ms=now_ms, site=site, price_of=price_of, gpu_uuids=gpu_uuids
+    )
+    return joined(list(chunks), Evidence(now_ms, window, (), (), site))
+
+
+def evidence_chunks(
+    session: Session,
+    *,
+    window: Window,
+    now_ms: int,
+    site: Site,
+    price_of: PriceOf,
+    gpu_uuids: Collection[str] | None = None,
+    chunk_gpus: int = CHUNK_GPUS,
+) -> Iterator[Evidence]:
+    """The same evidence in chunks of about ``chunk_gpus`` GPUs: whole hosts, engines with all of their GPUs' hosts."""
     connection = session.connection()
-    known = known_gpus(connection)
-    engines = known_engines(connection, known)
-    gpu_hours = {
-        uuid: tuple(found)
-        for uuid, found in groupby(hours.gpu_hours(session, window, gpu_uuids), key=attrgetter("gpu_uuid"))
-    }
-    engine_hours = {
-        name: tuple(found)
-        for name, found in groupby(hours.engine_hours(session, window), key=attrgetter("engine"))
-    }
-    bare_idle_w = _bare_idle_w(session)
-    on_host = gpu_counts(known)
-    gpus: list[GpuEvidence] = []
-    for gpu in known:
+    every_gpu = known_gpus(connection)
+    engines = known_engines(connection, every_gpu)
+    on_host = gpu_counts(every_gpu)
+    wanted = None if gpu_uuids is None else set(gpu_uuids)
+    gpus = [gpu for gpu in every_gpu if wanted is None or gpu.identity.gpu_uuid in wanted]
+    shelves = Shelves()
+    for chunk in in_chunks(gpus, engines, known_hosts(connection), chunk_gpus):
+        reader = _ChunkReader(session, window, chunk, shelves)
+        seen = Evidence(
+            now_ms=now_ms,
+            window=window,
+            gpus=tuple(reader.gpus(price_of, on_host)),
+            engines=tuple(reader.engines()),
+            site=site,
+            hosts=tuple(reader.hosts()),
+        )
+        if seen.gpus or seen.engines or seen.hosts:
+            yield seen
+
+
+def joined(chunks: Sequence[Evidence], empty: Evidence) -> Evidence:
+    """Chunks as one piece of evidence, in the order of the fleet: GPUs by host and index, engines by name."""
+
+    def place(gpu: GpuEvidence) -> tuple[bool, str, bool, int, str]:
         identity = gpu.identity
-        found = gpu_hours.get(identity.gpu_uuid)
-        if identity.is_slice or not found or gpu.first_sample_ms is None or gpu.seen_until_ms is None:
-            continue
-        spec = resolve(identity.model, identity.memory_total_bytes)
-        gpu_key = None if spec is None else spec.gpu_key
-        gpus.append(
-            GpuEvidence(
+        host, index = identity.host, identity.index
+        return (host is not None, host or "", index is None, index or 0, gpu.gpu_uuid)
+
+    return Evidence(
+        now_ms=empty.now_ms,
+        window=empty.window,
+        gpus=tuple(sorted((gpu for chunk in chunks for gpu in chunk.gpus), key=place)),
+        engines=tuple(
+            sorted((e for chunk in chunks for e in chunk.engines), key=lambda e: e.identity.engine)
+        ),
+        site=empty.site,
+        hosts=tuple(sorted((host for chunk in chunks for host in chunk.hosts), key=lambda host: host.host)),
+    )
+
+
+class _ChunkReader:
+    """Reads one chunk."""
+
+    def __init__(self, session: Session, window: Window, chunk: Chunk, shelves: Shelves) -> None:
+        self._session = session
+        self._window = window
+        self._chunk = chunk
+        gpu_names = {gpu.id: gpu.identity.gpu_uuid for gpu in chunk.gpus if not gpu.identity.is_slice}
+        engine_names = {engine.id: engine.identity.engine for engine in chunk.engines}
+        host_names = {host.id: host.name for host in chunk.hosts}
+        self._gpu_group = Group(session, window, GPUS, gpu_names, shelves)
+        self._engine_group = Group(session, window, ENGINES, engine_names, shelves)
+        self._host_group = Group(session, window, HOSTS, host_names, shelves)
+
+    def gpus(self, price_of: PriceOf, on_host: dict[str, int]) -> Iterator[GpuEvidence]:
+        """GPUs with hours in the window."""
+        present = set(self._gpu_group.present())
+        uses = workload_uses(self._session, self._window, present, self._gpu_group.stale)
+        events = self._events(present)
+        health = self._health(present)
+        idle_w = self._bare_idle_w(present)
+        for gpu in self._chunk.gpus:
+            identity = gpu.identity
+            if gpu.id not in present or gpu.first_sample_ms is None or gpu.seen_until_ms is None:
+                continue
+            spec = resolve(identity.model, identity.memory_total_bytes)
+            gpu_key = None if spec is None else spec.gpu_key
+            health_ms, facts = health.get(gpu.id, (None, {}))
+            yield GpuEvidence(
                 identity=identity,
                 gpu_key=gpu_key,
-                hours=found,
+                hours=StoredHours(self._gpu_group, gpu.id),
                 first_sample_ms=gpu.first_sample_ms,
                 last_sample_ms=gpu.seen_until_ms,
-                price=price_of(identity, gpu_key, window.to_ms),
-                bare_idle_w=bare_idle_w.get(identity.gpu_uuid),
+                price=price_of(identity, gpu_key, self._window.to_ms),
+                bare_idle_w=idle_w.get(gpu.id),
                 host_gpu_count=on_host[identity.host] if identity.host is not None else 1,
+                uses=uses.get(gpu.id, ()),
+                events=tuple(events.get(gpu.id, ())),
+                health=facts,
+                health_ms=health_ms,
             )
+
+    def engines(self) -> Iterator[EngineEvidence]:
+        """Engines with hours in the window."""
+        present = set(self._engine_group.present())
+        for engine in self._chunk.engines:
+            if engine.id in present:
+                hours = StoredHours(self._engine_group, engine.id, merged_engine_hours)
+                yield EngineEvidence(engine.identity, engine.join.gpu_uuids, engine.join.join, hours)
+
+    def hosts(self) -> Iterator[HostEvidence]:
+        """Hosts whose agent told of them in the window."""
+        present = set(self._host_group.present())
+        cores = select(HostRow.id, HostRow.cpu_count).where(HostRow.id.in_(present))
+        cpu_counts = dict(self._session.execute(cores).all())
+        for host in self._chunk.hosts:
+            if host.id in present:
+                yield HostEvidence(host.name, StoredHours(self._host_group, host.id), cpu_counts[host.id])
+
+    def _events(self, gpu_ids: Collection[int]) -> dict[int, list[GpuEvent]]:
+        row = GpuEventRow
+        statement = (
+            select(row.gpu_id, GpuRow.gpu_uuid, row.ts_ms, row.kind, row.message, row.code)
+            .join(GpuRow, GpuRow.id == row.gpu_id)
+            .where(row.gpu_id.in_(gpu_ids), row.ts_ms >= self._window.from_ms, row.ts_ms < self._window.to_ms)
+            .order_by(row.gpu_id, row.ts_ms, row.kind, row.message)
         )
-    return Evidence(
-        now_ms=now_ms,
-        window=window,
-        gpus=tuple(gpus),
-        engines=tuple(
-            EngineEvidence(
-                engine.identity, engine.join.gpu_uuids, engine.join.join, engine_hours[engine.identity.engine]
+        found: dict[int, list[GpuEvent]] = {}
+        for gpu_id, uuid, ts_ms, kind, message, code in self._session.execute(statement):
+            found.setdefault(gpu_id, []).append(GpuEvent(uuid, ts_ms, kind, message, code))
+        return found
+
+    def _health(self, gpu_ids: Collection[int]) -> dict[int, tuple[int | None, dict[str, float | str]]]:
+        row = GpuRow
+        statement = select(row.id, row.health_ms, row.health).where(
+            row.id.in_(gpu_ids), row.health.is_not(None)
+        )
+        return {
+            gpu_id: (health_ms, json.loads(text or "{}"))
+            for gpu_id, health_ms, text in self._session.execute(statement)
+        }
+
+    def _bare_idle_w(self, gpu_ids: Collection[int]) -> dict[int, float]:
+        """Lowest hourly power while empty of each GPU, over all its days, not only the window's."""
+        day, hour, pending = GpuDayRow, GpuHourRow, self._gpu_group.pending
+        statements = [
+            select(day.gpu_id, func.min(day.bare_idle_w))
+            .where(day.gpu_id.in_(gpu_ids), day.bare_idle_w.is_not(None), day.day_ms.not_in(pending))
+            .group_by(day.gpu_id)
+        ]
+        if pending:
+            statements.append(
+                select(hour.gpu_id, func.min(hour.empty_power_w))
+                .where(
+                    hour.gpu_id.in_(gpu_ids),
+                    hour.hour_ms >= min(pending),
+                    hour.hour_ms < max(pending) + DAY_MS,
+                    (hour.hour_ms - hour.hour_ms % DAY_MS).in_(pending),
+                    hour.empty_s >= MIN_EMPTY_S,
+                    hour.empty_power_w.is_not(None),
+                )
+                .group_by(hour.gpu_id)
             )
-            for engine in engines
-            if engine.identity.engine in engine_hours
-        ),
-        site=site,
-    )
-
-
-def _bare_idle_w(session: Session) -> dict[str, float]:
-    """Lowest hourly power while empty of each GPU, over all its hours, not only the window's."""
-    row = GpuHourRow
-    statement = (
-        select(GpuRow.gpu_uuid, func.min(row.empty_power_w))
-        .join(GpuRow, GpuRow.id == row.gpu_id)
-        .where(row.empty_s >= MIN_EMPTY_S, row.empty_power_w.is_not(None))
-        .group_by(GpuRow.gpu_uuid)
-    )
-    return {uuid: power_w for uuid, power_w in session.execute(statement) if power_w is not None}
+        found: dict[int, float] = {}
+        for statement in statements:
+            for gpu_id, power_w in self._session.execute(statement):
+                if power_w is not None:
+                    found[gpu_id] = min(power_w, found.get(gpu_id, power_w))
+        return found
