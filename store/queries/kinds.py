@@ -1,0 +1,57 @@
+"""How hours and days of GPUs, engines and hosts are read by place: one description each, used alike."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from core.days import EngineDay, GpuDay, HostDay, engine_day, gpu_day, host_day
+from core.hours import EngineHour, GpuHour, HostHour
+from core.series import D, H
+from store.day_rows import ENGINE_DAY, GPU_DAY, HOST_DAY, engine_day_in, gpu_day_in, host_day_in
+from store.hour_rows import ENGINE_FIGURES, GPU_FIGURES, HOST_FIGURES, engine_hour_in, gpu_hour_in
+from store.models.engine_day import EngineDayRow
+from store.models.engine_hour import EngineHourRow
+from store.models.gpu_day import GpuDayRow
+from store.models.gpu_hour import GpuHourRow
+from store.models.host_day import HostDayRow
+from store.models.host_hour import HostHourRow
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[H, D]):
+    """One kind of subject.
+
+    Attributes:
+        name: as in marks (``gpu``). key: column of both tables that names the subject.
+        hours, days: their tables. hour_figures, day_columns: what to select, in the readers' order.
+        hour_in: subject's name, start of the hour and figures → hour. day_in: name and columns → day.
+        fold: hours of one day → day.
+    """
+
+    name: str
+    key: str
+    hours: Any
+    days: Any
+    hour_figures: tuple[str, ...]
+    day_columns: tuple[str, ...]
+    hour_in: Callable[[str, int, Sequence[Any]], H]
+    day_in: Callable[[str, Sequence[Any]], D]
+    fold: Callable[[Sequence[H]], D]
+
+
+def _host_hour_in(host: str, start_ms: int, row: Sequence[Any]) -> HostHour:
+    return HostHour(host, start_ms, *row)
+
+
+GPUS: Final[Kind[GpuHour, GpuDay]] = Kind(
+    "gpu", "gpu_id", GpuHourRow.__table__, GpuDayRow.__table__,
+    GPU_FIGURES, GPU_DAY, gpu_hour_in, gpu_day_in, gpu_day,
+)  # fmt: skip
+ENGINES: Final[Kind[EngineHour, EngineDay]] = Kind(
+    "engine", "engine_id", EngineHourRow.__table__, EngineDayRow.__table__,
+    ENGINE_FIGURES, ENGINE_DAY, engine_hour_in, engine_day_in, engine_day,
+)  # fmt: skip
+HOSTS: Final[Kind[HostHour, HostDay]] = Kind(
+    "host", "host_id", HostHourRow.__table__, HostDayRow.__table__,
+    HOST_FIGURES, HOST_DAY, _host_hour_in, host_day_in, host_day,
+)  # fmt: skip

@@ -1,0 +1,244 @@
+"""Hours that stay in the database until somebody looks at them, with their days read for a whole group at once.
+
+What was read is kept on shelves of bounded size: memory follows what is looked at together, not the fleet.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, Generic, TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.days import day_of, folded_by_day, seen_hours
+from core.evidence import Window
+from core.series import D, H, HourSeries
+from core.units import DAY_MS, HOUR_MS
+from store.models.day_pending import DayPendingRow
+from store.queries.hours import within
+from store.queries.kinds import Kind
+
+HOURS_KEPT: Final = 60_000
+"""Hours kept at most, about 2 kB each."""
+GROUPS_KEPT: Final = 6
+"""Groups whose days are kept: two of each kind."""
+V = TypeVar("V")
+
+
+class Shelf(Generic[V]):
+    """The newest things read, up to a weight; older ones make room and are read again when wanted."""
+
+    def __init__(self, most: int, weight: Callable[[V], int]) -> None:
+        self._most = most
+        self._weight = weight
+        self._kept: OrderedDict[Hashable, V] = OrderedDict()
+        self._held = 0
+
+    def get(self, key: Hashable, read: Callable[[], V]) -> V:
+        """What ``read`` gave for ``key``, now or before."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        found = self._kept[key] = read()
+        self._held += self._weight(found)
+        while self._held > self._most and len(self._kept) > 1:
+            _, gone = self._kept.popitem(last=False)
+            self._held -= self._weight(gone)
+        return found
+
+    def peek(self, key: Hashable) -> V | None:
+        """What is kept for ``key``."""
+        return self._kept.get(key)
+
+
+class Shelves:
+    """One set of shelves for all that one run reads."""
+
+    def __init__(self) -> None:
+        self.hours: Shelf[Sequence[Any]] = Shelf(HOURS_KEPT, len)
+        self.days: Shelf[Mapping[int, Sequence[Any]]] = Shelf(GROUPS_KEPT, lambda _: 1)
+
+
+class Group(Generic[H, D]):
+    """Subjects of one kind whose days are read together."""
+
+    def __init__(
+        self, session: Session, window: Window, kind: Kind[H, D], names: Mapping[int, str], shelves: Shelves
+    ) -> None:
+        """Find out which days the day table can answer for.
+
+        Args:
+            session: open as long as hours are touched.
+            window: hours that overlap it count.
+            kind: of subject. names: the subjects by key.
+            shelves: where what was read is kept.
+        """
+        self._session = session
+        self._window = window
+        self._kind = kind
+        self._names = names
+        self._shelves = shelves
+        self.pending = self._pending_days()
+        self.stale = {day for day in self.pending if self._touches(day)} | self._cut_days()
+
+    def _touches(self, day_ms: int) -> bool:
+        return day_ms + DAY_MS > day_of(self._window.from_ms) and day_ms < self._window.to_ms
+
+    def _pending_days(self) -> set[int]:
+        """Days on which the day of some subject is not yet what its hours say."""
+        row = DayPendingRow
+        statement = (
+            select(row.day_ms).distinct().where(row.kind == self._kind.name, row.entity_id.in_(self._names))
+        )
+        return set(self._session.execute(statement).scalars())
+
+    def _cut_days(self) -> set[int]:
+        """Days at the window's edges of which some subject has hours on both sides of the edge."""
+        window, days = self._window, self._kind.days.c
+        cut: set[int] = set()
+        for day_ms in {day_of(window.from_ms), day_of(max(window.to_ms - 1, window.from_ms))}:
+            inside = sum(
+                1 << at for at in range(24) if window.from_ms - HOUR_MS < day_ms + at * HOUR_MS < window.to_ms
+            )
+            outside = (1 << 24) - 1 - inside
+            if not outside:
+                continue
+            statement = select(days.day_ms).where(
+                days[self._kind.key].in_(self._names),
+                days.day_ms == day_ms,
+                days.seen.op("&")(outside) != 0,
+            )
+            if self._session.execute(statement.limit(1)).first() is not None:
+                cut.add(day_ms)
+        return cut
+
+    def days(self, key: int) -> Sequence[D]:
+        """Days of one subject in the window."""
+        of_all: Mapping[int, Sequence[D]] = self._shelves.days.get(self, self._read_days)
+        return of_all.get(key, ())
+
+    def present(self) -> Collection[int]:
+        """Keys of the subjects that have hours in the window."""
+        return self._shelves.days.get(self, self._read_days).keys()
+
+    def _read_days(self) -> Mapping[int, Sequence[D]]:
+        days, kind = self._kind.days.c, self._kind
+        statement = (
+            select(days[kind.key], *(days[name] for name in kind.day_columns))
+            .where(
+                days[kind.key].in_(self._names),
+                days.day_ms >= day_of(self._window.from_ms),
+                days.day_ms < self._window.to_ms,
+            )
+            .order_by(days[kind.key], days.day_ms)
+        )
+        found: dict[int, list[tuple[int, D]]] = {}
+        for row in self._session.execute(statement).all():
+            if row[1] not in self.stale:
+                found.setdefault(row[0], []).append((row[1], kind.day_in(self._names[row[0]], row[1:])))
+        for day_ms in sorted(self.stale):
+            for key, hours in groupby(
+                self._rows(self._names, day_ms, day_ms + DAY_MS), key=lambda row: row[0]
+            ):
+                read = [self._hour(row) for row in hours]
+                found.setdefault(key, []).extend((day_ms, day) for day in folded_by_day(read, kind.fold))
+        return {
+            key: tuple(day for _, day in sorted(of, key=lambda each: each[0])) for key, of in found.items()
+        }
+
+    def hours(self, key: int, from_ms: int | None = None, to_ms: int | None = None) -> Sequence[H]:
+        """Hours of one subject in the window, or of a part of it."""
+        found: Sequence[H] = self._shelves.hours.get(
+            (self, key, from_ms, to_ms),
+            lambda: tuple(map(self._hour, self._rows([key], from_ms, to_ms))),
+        )
+        return found
+
+    def kept(self, key: int) -> Sequence[H] | None:
+        """All hours of one subject, if they were read already."""
+        return self._shelves.hours.peek((self, key, None, None))
+
+    def _rows(self, keys: Collection[int], from_ms: int | None, to_ms: int | None) -> Sequence[Sequence[Any]]:
+        hours, kind = self._kind.hours.c, self._kind
+        statement = (
+            select(hours[kind.key], hours.hour_ms, *(hours[name] for name in kind.hour_figures))
+            .where(hours[kind.key].in_(keys), *within(hours.hour_ms, self._window))
+            .order_by(hours[kind.key], hours.hour_ms)
+        )
+        if from_ms is not None:
+            statement = statement.where(hours.hour_ms >= from_ms)
+        if to_ms is not None:
+            statement = statement.where(hours.hour_ms < to_ms)
+        return self._session.execute(statement).all()
+
+    def _hour(self, row: Sequence[Any]) -> H:
+        return self._kind.hour_in(self._names[row[0]], row[1], row[2:])
+
+
+class StoredHours(HourSeries[H, D]):
+    """Hours of one subject of a group."""
+
+    __slots__ = ("_count", "_group", "_key", "_parts", "_seen")
+
+    def __init__(
+        self, group: Group[H, D], key: int, merge: Callable[[Sequence[H], int], H] | None = None
+    ) -> None:
+        """Hours of ``key``.
+
+        Args:
+            group: what reads them. key: the subject.
+            merge: makes one part of its days, which is then kept; None: every day is a part, read again when wanted.
+        """
+        self._group = group
+        self._key = key
+        days: Sequence[Any] = group.days(key)
+        # Only what is small is kept: the days themselves may be put away and read again.
+        self._seen = tuple((day.day_ms, day.seen) for day in days)
+        self._count: int = sum(seen.bit_count() for _, seen in self._seen)
+        self._parts: tuple[H, ...] | None = None
+        if merge is not None and days:
+            self._parts = (merge([day.whole for day in days], days[0].day_ms),)
+
+    @property
+    def days(self) -> Sequence[D]:
+        """Its days, by time."""
+        return self._group.days(self._key)
+
+    @property
+    def parts(self) -> Sequence[H]:
+        """Its days, or all of them merged."""
+        if self._parts is not None:
+            return self._parts
+        days: Sequence[Any] = self.days
+        return [day.whole for day in days]
+
+    def starts(self) -> Sequence[int]:
+        """When each hour begins."""
+        return [start for day_ms, seen in self._seen for start in seen_hours(day_ms, seen)]
+
+    def of_day(self, day_ms: int) -> Sequence[H]:
+        """Its hours of one day."""
+        start = day_of(day_ms)
+        return self._read(start, start + DAY_MS)
+
+    def since(self, from_ms: int) -> Sequence[H]:
+        """Its hours that begin at or after a time."""
+        return self._read(from_ms, None)
+
+    def all(self) -> Sequence[H]:
+        """All of its hours."""
+        return self._group.hours(self._key)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __reversed__(self) -> Iterator[H]:
+        for day_ms, _seen in reversed(self._seen):
+            yield from reversed(self.of_day(day_ms))
+
+    def _read(self, from_ms: int, to_ms: int | None) -> Sequence[H]:
+        kept = self._group.kept(self._key)
+        if kept is None:
+            return self._group.hours(self._key, from_ms, to_ms)
+        return [h for h in kept if h.hour_ms >= from_ms and (to_ms is None or h.hour_ms < to_ms)]
