@@ -235,7 +235,7 @@ def profile_of(engine: EngineEvidence) -> Mapping[float, BatchPoint]:
 def _model(found: Serving) -> DecodeStep | None:
     """Site fit where the profile allows it, else the formula, else its slope through the measured step."""
     fitted = decode_step.fit(profile_of(found.engine))
-    prior = _prior(found)
+    prior = formula_of(found)
     if fitted is not None:
         return fitted if prior is None else decode_step.with_compute_term(fitted, prior)
     if prior is None or found.weights is not None:
@@ -245,7 +245,7 @@ def _model(found: Serving) -> DecodeStep | None:
     return decode_step.anchored(prior, batch=found.running, step_s=found.step_s)
 
 
-def _prior(found: Serving) -> DecodeStep | None:
+def formula_of(found: Serving) -> DecodeStep | None:
     """The formula; with unknown weights only its slope means something."""
     llm, gpu_spec = found.llm, found.gpu_spec
     if (

@@ -5,6 +5,7 @@ from typing import Final
 from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
+    host_bound_serving,
     kv_cache_precision,
     kv_overprovisioned,
     kv_thrash,
@@ -37,6 +38,7 @@ RULES: Final[tuple[Rule, ...]] = (
     kv_cache_precision.RULE,
     kv_thrash.RULE,
     kv_overprovisioned.RULE,
+    host_bound_serving.RULE,
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,
