@@ -1,10 +1,10 @@
 """What a rule may see: hours, identities, prices and the site's settings. Built by the store, read by the advisor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from core.days import EngineDay, GpuDay, HostDay, engine_day, folded_by_day, gpu_day, host_day
+from core.days import EngineDay, GpuDay, HostDay, Hourly, engine_day, folded_by_day, gpu_day, host_day
 from core.histogram import Histogram
 from core.hours import EngineHour, GpuHour, HostHour
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
@@ -49,7 +49,11 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The site's settings that advice and ledger need (``core.settings`` by the same names)."""
+    """The site's settings that advice and ledger need (``core.settings`` by the same names).
+
+    ``hourly_usd_per_kwh``: electricity price of each hour of the day, 0 to 23 UTC, where the tariff has such; None: one
+    price all day, or unknown.
+    """
 
     tariff_usd_per_kwh: float | None
     pue: float
@@ -66,6 +70,14 @@ class Site:
     own_staff_usd_per_year: float = 18_000.0
     own_idle_kw: float = 2.2
     own_active_kw: float = 6.2
+    hourly_usd_per_kwh: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a day that has not 24 hours."""
+        if self.hourly_usd_per_kwh is not None and len(self.hourly_usd_per_kwh) != 24:
+            raise ValueError(
+                f"hourly_usd_per_kwh has {len(self.hourly_usd_per_kwh)} prices: give 24, hour 0 UTC first"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +206,22 @@ class EngineEvidence:
         return parts_of(self.hours)
 
     @property
+    def seen_hours(self) -> Sequence[int]:
+        """Starts of its hours with samples; where days are stored, no hour is read for them."""
+        hours = self.hours
+        if isinstance(hours, HourSeries):
+            return _starts((day.day_ms, day.covered_s) for day in hours.days)
+        return [hour.hour_ms for hour in hours if hour.covered_s > 0]
+
+    @property
+    def busy_hours(self) -> Sequence[int]:
+        """Starts of its hours with requests running; where days are stored, no hour is read for them."""
+        hours = self.hours
+        if isinstance(hours, HourSeries):
+            return _starts((day.day_ms, day.busy_s) for day in hours.days)
+        return [hour.hour_ms for hour in hours if hour.busy_s > 0]
+
+    @property
     def covered_s(self) -> float:
         """Seconds seen."""
         return sum(part.covered_s for part in self.parts)
@@ -222,6 +250,10 @@ class EngineEvidence:
         """Sum of an hour field such as ``generated_tokens``; None when no hour knows it."""
         known = [value for part in self.parts if (value := getattr(part, name)) is not None]
         return float(sum(known)) if known else None
+
+
+def _starts(days: Iterable[tuple[int, Hourly]]) -> list[int]:
+    return [day_ms + at * HOUR_MS for day_ms, hourly in days for at, seconds in enumerate(hourly) if seconds]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
