@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self
 
+from core.clock import now_ms
+
 ROOT: Final = Path(__file__).resolve().parents[3]
 DRIVER: Final = Path(__file__).with_name("quick_driver.py")
 LONGEST_LIFE_S: Final = 3.0
@@ -240,6 +242,11 @@ class Agent:
                 server.again()
             self.start()
 
+    @property
+    def ended(self) -> bool:
+        """It is gone by itself."""
+        return self._child is None or self._child.ended
+
     def kill(self) -> None:
         """SIGKILL, and read what it left."""
         assert self._child is not None
@@ -274,13 +281,13 @@ def all_at_once(*work: Callable[[], None]) -> None:
         raise errors[0]
 
 
-def drain(agent: Agent, sink: Any) -> None:
+def drain(agent: Agent, sink: Any, clock: Callable[[], int] = now_ms) -> None:
     """Deliver what waits in the spool of an agent that ended."""
     from agent.sender import Sender
     from agent.spool import Spool
 
     with closing(Spool(agent.notes.spool)) as spool:
-        sender = Sender(spool, sink, jitter=lambda: 0.01)
+        sender = Sender(spool, sink, clock=clock, jitter=lambda: 0.01)
         sender.start()
         until_s = time.monotonic() + PATIENCE_S
         while spool.waiting:
