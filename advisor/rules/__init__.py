@@ -6,6 +6,7 @@ from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
     host_bound_serving,
+    input_bound,
     kv_cache_precision,
     kv_overprovisioned,
     kv_thrash,
@@ -39,6 +40,7 @@ RULES: Final[tuple[Rule, ...]] = (
     kv_thrash.RULE,
     kv_overprovisioned.RULE,
     host_bound_serving.RULE,
+    input_bound.RULE,
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,
