@@ -3,7 +3,8 @@
 from advisor.serving import Serving
 from core.evidence import EngineEvidence
 from core.finding import Subject
-from core.units import HOUR_MS
+from core.series import HourSeries
+from core.units import DAY_MS, HOUR_MS
 
 
 def engine_subject(serving: Serving) -> Subject:
@@ -15,11 +16,22 @@ def engine_span_h(engine: EngineEvidence) -> float:
     """Hours from its first to its last hour; of these two only what was seen, because they need not be whole."""
     if not engine.hours:
         return 0.0
-    first, last = engine.hours[0], engine.hours[-1]
-    if first.hour_ms == last.hour_ms:
-        return first.covered_s / 3600
-    between = (last.hour_ms - first.hour_ms) / HOUR_MS - 1
-    return between + (first.covered_s + last.covered_s) / 3600
+    (first_ms, first_s), (last_ms, last_s) = _ends(engine)
+    if first_ms == last_ms:
+        return first_s / 3600
+    between = (last_ms - first_ms) / HOUR_MS - 1
+    return between + (first_s + last_s) / 3600
+
+
+def _ends(engine: EngineEvidence) -> tuple[tuple[int, float], tuple[int, float]]:
+    """Start of the first and of the last hour, and what was seen of each; of stored hours to the second."""
+    hours = engine.hours
+    if not isinstance(hours, HourSeries):
+        first, last = hours[0], hours[-1]
+        return (first.hour_ms, first.covered_s), (last.hour_ms, last.covered_s)
+    starts, days = hours.starts(), engine.days
+    at_first, at_last = ((start % DAY_MS) // HOUR_MS for start in (starts[0], starts[-1]))
+    return (starts[0], days[0].covered_s[at_first]), (starts[-1], days[-1].covered_s[at_last])
 
 
 def engine_coverage(engine: EngineEvidence) -> float:

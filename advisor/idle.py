@@ -11,11 +11,15 @@ from advisor.fleet import CASH_BILLING, billing
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits
 from core.activity import HELD_MEMORY_BYTES, IDLE_BUSY_RATIO, Activity
+from core.days import GpuDay
 from core.evidence import Evidence, GpuEvidence
 from core.hours import GpuHour
+from core.series import HourSeries, hours_since
 from core.units import DAY_MS, HOUR_MS
 
 WEEK_DAYS: Final = 7
+ROUNDING_S: Final = 3
+"""By how much sums of a day's whole seconds may be off."""
 MIN_ENERGY_RATIO: Final = 0.95
 """Energy known for less of the time than this is no figure for the whole of it."""
 
@@ -165,7 +169,7 @@ def _serving_hours(evidence: Evidence) -> Mapping[str, frozenset[int]]:
     """Hours in which an engine of the GPU had requests running; GPUs without a seen engine are absent."""
     busy: dict[str, set[int]] = {}
     for engine in evidence.engines:
-        hours = {hour.hour_ms for hour in engine.hours if hour.busy_s > 0}
+        hours = engine.busy_hours
         for uuid in engine.gpu_uuids if engine.hours else ():
             busy.setdefault(uuid, set()).update(hours)
     return {uuid: frozenset(hours) for uuid, hours in busy.items()}
@@ -181,6 +185,8 @@ def silence_h(evidence: Evidence, gpu: GpuEvidence) -> float:
 
 def streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     """The unbroken hours up to the last sample in which the GPU did nothing and held next to nothing."""
+    if isinstance(gpu.hours, HourSeries) and _ended_at_work(gpu.days[-1], limits):
+        return Streak((), 0.0, 0.0)
     serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
     hours: list[GpuHour] = []
     for hour in reversed(gpu.hours):
@@ -194,6 +200,13 @@ def streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> S
     begin = max(hours[0].hour_ms, gpu.first_sample_ms)
     span_h = (min(hours[-1].hour_ms + HOUR_MS, max(gpu.last_sample_ms, begin)) - begin) / HOUR_MS
     return Streak(hours, sum(_unheld_s(hour, serving) for hour in hours) / 3600, span_h)
+
+
+def _ended_at_work(day: GpuDay, limits: EmptyGpuLimits) -> bool:
+    """Whether the day's last hour was surely no part of a streak: its idle seconds, with a margin, are too few."""
+    last = day.seen.bit_length() - 1
+    idle_s = day.covered_s[last] - day.active_s[last] - day.parked_s[last] + ROUNDING_S
+    return idle_s < (1 - limits.max_other_ratio) * day.covered_s[last]
 
 
 def _unheld_s(hour: GpuHour, serving: frozenset[int]) -> float:
@@ -216,7 +229,7 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
     serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
     hours = [
         hour
-        for hour in gpu.hours
+        for hour in (gpu.hours if _may_park(gpu, limits) else ())
         if seen.parked_h > 0 and hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
     ]
     parked_h = sum(hour.seconds[Activity.PARKED] for hour in hours) / 3600
@@ -227,8 +240,21 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
         and seen.covered_h >= limits.min_data_h
         and any(hour.hour_ms + HOUR_MS > newest_ms for hour in hours)
     )
-    held = any(_holds_model(hour) for hour in gpu.hours if hour.hour_ms + HOUR_MS > newest_ms)
+    lately = hours_since(gpu.hours, newest_ms - HOUR_MS + 1) if hours else ()
+    held = any(_holds_model(hour) for hour in lately)
     return Parking(hours, parked_h, share, _days(evidence, hours, limits), throughout, held)
+
+
+def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
+    """Whether some hour could be parked nearly throughout with a model's memory; of stored ones told by the days."""
+    if not isinstance(gpu.hours, HourSeries):
+        return True
+    return any(
+        parked_s + ROUNDING_S >= limits.whole_hour_ratio * covered_s
+        for day in gpu.days
+        for parked_s, covered_s in zip(day.parked_s, day.covered_s, strict=True)
+        if parked_s
+    )
 
 
 def _days(evidence: Evidence, hours: Sequence[GpuHour], limits: ParkedModelLimits) -> int:

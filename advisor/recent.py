@@ -7,6 +7,7 @@ from typing import Final
 from advisor.confidence import duration
 from core.evidence import EngineEvidence, Window
 from core.hours import EngineHour
+from core.series import hours_since
 from core.units import HOUR_MS
 
 MAX_SILENCE_H: Final = 3.0
@@ -19,7 +20,7 @@ MIN_RECENT_S: Final = 300.0
 
 def silence(engine: EngineEvidence, window: Window) -> tuple[tuple[str, ...], str] | None:
     """What is missing and why that matters when the engine was not seen up to now; None when it was."""
-    seen = [hour.hour_ms for hour in engine.hours if hour.covered_s > 0]
+    seen = engine.seen_hours
     if not seen:
         return None
     silence_h = (window.to_ms - max(seen) - HOUR_MS) / HOUR_MS
@@ -31,8 +32,16 @@ def silence(engine: EngineEvidence, window: Window) -> tuple[tuple[str, ...], st
 
 def recent_hours(engine: EngineEvidence) -> Sequence[EngineHour]:
     """Its last 24 hours with work; of shorter data the last quarter, but no less than five minutes of work."""
-    busy = [hour for hour in engine.hours if hour.busy_s > 0]
+    busy = engine.busy_hours
     count = min(RECENT_BUSY_HOURS, ceil(len(busy) / 4))
-    while count < len(busy) and sum(hour.busy_s for hour in busy[-count:]) < MIN_RECENT_S:
+    if not count:
+        return ()
+    lately = _busy_since(engine, busy[-count])
+    while count < len(busy) and sum(hour.busy_s for hour in lately) < MIN_RECENT_S:
         count += 1
-    return busy[-count:] if count else ()
+        lately = _busy_since(engine, busy[-count])
+    return lately
+
+
+def _busy_since(engine: EngineEvidence, from_ms: int) -> Sequence[EngineHour]:
+    return [hour for hour in hours_since(engine.hours, from_ms) if hour.busy_s > 0]

@@ -220,8 +220,11 @@ def half_width(llm: LlmSpec, gpu_spec: GpuSpec, known: Precision | None) -> floa
 
 def profile_of(engine: EngineEvidence) -> Mapping[float, BatchPoint]:
     """The batch profiles of all hours together."""
+    parts = engine.parts
+    if len(parts) == 1:
+        return parts[0].profile
     whole: dict[float, BatchPoint] = {}
-    for hour in engine.hours:
+    for hour in parts:
         for batch, point in hour.profile.items():
             have = whole.get(batch, BatchPoint(0.0, 0.0, 0.0))
             whole[batch] = BatchPoint(

@@ -58,20 +58,21 @@ def ranks_of(
         facts.missing.append("a model of pipeline parallelism")
         return None, joined
     published = kv_pool.number(engine.identity.settings, *TENSOR_PARALLEL)
+    if published == len(joined) or (published is None and (engine.join == "process" or len(joined) == 1)):
+        return len(joined) or None, joined  # nothing to choose from: no hour needs to be read
     half_busy_h = engine.busy_s / 3600 / 2
     at_work = tuple(gpu for gpu in joined if gpu.active_h >= half_busy_h and memory_used_of(gpu) >= GIB)
     if published is not None:
         return int(published), at_work if len(at_work) == published else joined
-    mine = joined if engine.join == "process" or len(joined) == 1 else at_work
-    facts.need("tensor_parallel_size", mine or None)
-    return len(mine) or None, mine or joined
+    facts.need("tensor_parallel_size", at_work or None)
+    return len(at_work) or None, at_work or joined
 
 
 def by_gpu(engines: Sequence[EngineEvidence]) -> Mapping[str, Sequence[EngineEvidence]]:
     """The engines that worked, by each of their GPUs."""
     found: dict[str, list[EngineEvidence]] = {}
     for engine in engines:
-        if any(hour.busy_s > 0 for hour in engine.hours):
+        if engine.busy_s > 0:
             for uuid in engine.gpu_uuids:
                 found.setdefault(uuid, []).append(engine)
     return found

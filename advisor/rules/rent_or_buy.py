@@ -197,7 +197,7 @@ def _daily_use(gpus: Sequence[GpuEvidence]) -> list[float]:
     active: dict[int, float] = defaultdict(float)
     known: dict[int, float] = defaultdict(float)
     for gpu in gpus:
-        for hour in gpu.hours:
+        for hour in gpu.parts:  # of one day each, or less
             active[hour.hour_ms // DAY_MS] += hour.active_s
             known[hour.hour_ms // DAY_MS] += hour.covered_s - hour.seconds.get(Activity.UNKNOWN, 0.0)
     return [active[day] / known[day] for day in sorted(known) if known[day] > 0]
