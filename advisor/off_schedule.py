@@ -1,6 +1,6 @@
 """Which GPUs have regular off hours, and when a whole host has: one answer for every finding about them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.digest import digest
@@ -16,7 +16,7 @@ from advisor.estimators.off_hours import (
 from advisor.fleet import Release, releases
 from core.activity import Activity
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
-from core.hours import GpuHour
+from core.series import HourSeries
 from core.units import HOUR_MS
 
 
@@ -47,17 +47,37 @@ def active_hours(
     """
     served: dict[int, float] = {}
     for engine in engines:
-        for hour in engine.hours:
-            served[hour.hour_ms] = max(served.get(hour.hour_ms, 0.0), min(1.0, hour.busy_s / 3600))
+        for hour_ms, busy_s in _busy(engine):
+            served[hour_ms] = max(served.get(hour_ms, 0.0), min(1.0, busy_s / 3600))
     return [
-        (hour.hour_ms, max(1 - _idle_s(hour) / hour.covered_s, served.get(hour.hour_ms, 0.0)))
-        for hour in gpu.hours
-        if hour.covered_s >= min_coverage_ratio * 3600
+        (hour_ms, max(active_s / covered_s, served.get(hour_ms, 0.0)))
+        for hour_ms, covered_s, active_s in _seen(gpu)
+        if covered_s >= max(1.0, min_coverage_ratio * 3600)
     ]
 
 
-def _idle_s(hour: GpuHour) -> float:
-    return hour.seconds.get(Activity.EMPTY, 0.0) + hour.seconds.get(Activity.PARKED, 0.0)
+def _seen(gpu: GpuEvidence) -> Iterator[tuple[int, float, float]]:
+    """Each hour's start, covered seconds, and those not measured as idle; from days where they tell, unread hours else."""
+    known = not any(part.seconds.get(Activity.UNKNOWN, 0.0) > 0 for part in gpu.parts)
+    if isinstance(gpu.hours, HourSeries) and known:
+        for day in gpu.days:
+            for at, (covered_s, active_s) in enumerate(zip(day.covered_s, day.active_s, strict=True)):
+                yield day.day_ms + at * HOUR_MS, covered_s, min(active_s, covered_s)
+        return
+    for hour in gpu.hours:
+        idle_s = hour.seconds.get(Activity.EMPTY, 0.0) + hour.seconds.get(Activity.PARKED, 0.0)
+        yield hour.hour_ms, hour.covered_s, max(0.0, hour.covered_s - idle_s)
+
+
+def _busy(engine: EngineEvidence) -> Iterator[tuple[int, float]]:
+    """Each hour's start and seconds with requests running."""
+    if isinstance(engine.hours, HourSeries):
+        for day in engine.days:
+            for at, busy_s in enumerate(day.busy_s):
+                yield day.day_ms + at * HOUR_MS, busy_s
+        return
+    for hour in engine.hours:
+        yield hour.hour_ms, hour.busy_s
 
 
 def idle_h(evidence: Evidence, gpu: GpuEvidence) -> float:
@@ -82,7 +102,7 @@ def parked_power_w(gpu: GpuEvidence) -> float | None:
     """Mean power while parked, weighted by time."""
     known = [
         (hour.parked_power_w, seconds)
-        for hour in gpu.hours
+        for hour in gpu.parts
         if hour.parked_power_w is not None and (seconds := hour.seconds.get(Activity.PARKED, 0.0)) > 0
     ]
     total = sum(seconds for _, seconds in known)

@@ -84,6 +84,9 @@ class Held:
         return sum(hour.seconds[Activity.PARKED] for hour in self.hours) / 3600
 
 
+NOT_HELD: Final = Held((), (), None)
+
+
 def evaluate(evidence: Evidence, limits: OrphanMemoryLimits) -> Iterator[Verdict]:
     """Every GPU that is held without work now."""
     for gpu in evidence.gpus:
@@ -104,9 +107,10 @@ def evaluate(evidence: Evidence, limits: OrphanMemoryLimits) -> Iterator[Verdict
 
 def held_of(evidence: Evidence, gpu: GpuEvidence, limits: OrphanMemoryLimits) -> Held:
     """The unbroken hours up to the last sample that no known workload and no engine explains."""
-    seen_engine = serving_hours(evidence)
     known = [use for use in gpu.uses if not is_numbered(use.workload)]
     owned_until_ms = max((use.last_ms for use in known), default=0)
+    if gpu.last_sample_ms <= owned_until_ms or gpu.gpu_uuid in serving_hours(evidence):
+        return NOT_HELD
     hours: list[GpuHour] = []
     for hour in reversed(gpu.hours):
         if hour.hour_ms < owned_until_ms or not _is_held(gpu, hour, limits):
@@ -115,8 +119,8 @@ def held_of(evidence: Evidence, gpu: GpuEvidence, limits: OrphanMemoryLimits) ->
             break
         hours.append(hour)
     hours.reverse()
-    if not hours or gpu.gpu_uuid in seen_engine:
-        return Held((), (), None)
+    if not hours:
+        return NOT_HELD
     begin_ms = hours[0].hour_ms
     numbered = [use for use in gpu.uses if is_numbered(use.workload)]
     before = max(

@@ -38,7 +38,7 @@ from core.activity import (
     SPIN_POWER_SHARE,
     Activity,
 )
-from core.evidence import Evidence, GpuEvidence, WorkloadUse
+from core.evidence import EngineEvidence, Evidence, GpuEvidence, WorkloadUse
 from core.finding import Effort, NotEvaluated, Risk, Subject
 from core.hours import GpuHour
 from core.units import HOUR_MS
@@ -65,10 +65,11 @@ class StuckJobLimits(Limits):
 
 def evaluate(evidence: Evidence, limits: StuckJobLimits) -> Iterator[Verdict]:
     """Every GPU whose newest hours spin, by the job that holds it."""
-    tokens = token_hours(evidence)
     spinning: dict[str, Spin] = {}
     for gpu in evidence.gpus:
-        spin = spin_of(gpu, tokens.get(gpu.gpu_uuid, frozenset()), limits)
+        if not _is_candidate(gpu, limits):
+            continue
+        spin = spin_of(gpu, token_hours(evidence, gpu), limits)
         refusal = _refusal(evidence, gpu, spin, limits)
         if refusal is not None:
             yield NotEvaluated(RULE_ID, gpu_subject(gpu), *refusal)
@@ -78,19 +79,34 @@ def evaluate(evidence: Evidence, limits: StuckJobLimits) -> Iterator[Verdict]:
         yield from _by_job(evidence, spinning, limits)
 
 
-def _token_hours(evidence: Evidence) -> Mapping[str, frozenset[int]]:
-    """Hours in which an engine of the GPU generated tokens or read prompts."""
-    found: dict[str, set[int]] = {}
+def _is_candidate(gpu: GpuEvidence, limits: StuckJobLimits) -> bool:
+    """Whether its newest hours are worth reading: its last two days, or hours, spun or could have spun unseen."""
+    newest = gpu.parts[-2:]
+    spun_s = sum(part.seconds.get(Activity.SPINNING, 0.0) for part in newest)
+    blind = any(part.memory_busy_ratio is None and _could_spin(gpu, part) for part in newest[-1:])
+    return blind or spun_s >= min(limits.min_spin_s, 60.0)
+
+
+def _engines_on(evidence: Evidence) -> Mapping[str, Sequence[EngineEvidence]]:
+    """Engines by GPU."""
+    found: dict[str, list[EngineEvidence]] = {}
     for engine in evidence.engines:
-        hours = {
-            h.hour_ms for h in engine.hours if (h.generated_tokens or 0.0) + (h.prompt_tokens or 0.0) > 0
-        }
         for uuid in engine.gpu_uuids:
-            found.setdefault(uuid, set()).update(hours)
-    return {uuid: frozenset(hours) for uuid, hours in found.items()}
+            found.setdefault(uuid, []).append(engine)
+    return found
 
 
-token_hours = OncePerEvidence(_token_hours)
+engines_on = OncePerEvidence(_engines_on)
+
+
+def token_hours(evidence: Evidence, gpu: GpuEvidence) -> frozenset[int]:
+    """Hours in which an engine of the GPU generated tokens or read prompts."""
+    return frozenset(
+        hour.hour_ms
+        for engine in engines_on(evidence).get(gpu.gpu_uuid, ())
+        for hour in engine.hours
+        if (hour.generated_tokens or 0.0) + (hour.prompt_tokens or 0.0) > 0
+    )
 
 
 def spin_of(gpu: GpuEvidence, tokens: frozenset[int], limits: StuckJobLimits) -> Spin | None:
@@ -208,7 +224,7 @@ def _verdict(evidence: Evidence, members: _Members, stuck: Sequence[Spin], limit
 
 def holder_now(gpu: GpuEvidence) -> WorkloadUse | None:
     """The one workload that holds the GPU in its newest hour; None when none or several do."""
-    newest_ms = gpu.hours[-1].hour_ms if gpu.hours else 0
+    newest_ms = (gpu.last_sample_ms - 1) // HOUR_MS * HOUR_MS
     present = [use for use in gpu.uses if use.first_ms <= newest_ms < use.last_ms]
     return present[0] if len(present) == 1 else None
 
