@@ -1,7 +1,7 @@
 """Signs that an engine's GPU waits for its host: step by hour beside what a step should take, and what supports it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from advisor.engine_settings import switch
@@ -28,53 +28,62 @@ class HourStep:
     """
 
     hour: EngineHour
-    gpu_hours: Sequence[GpuHour]
     batch: float
     step_s: float
     model_s: float
     mbu: float
     mfu: float
-    busy_ratio: float | None
+    gpu_hours: Sequence[GpuHour] = ()
+    busy_ratio: float | None = None
+
+    @property
+    def is_steady(self) -> bool:
+        """Requests ran throughout."""
+        return self.hour.busy_s >= STEADY * self.hour.covered_s
 
 
 def hour_steps(serving: Serving, formula: DecodeStep) -> list[HourStep]:
-    """Its hours whose step is known.
+    """Its hours whose step is known and that have a request to run, without those of its GPUs.
 
     The step is running over rate, or the published time between tokens where that is shorter: a gauge that is read
     while requests come and go counts some that had just ended. Without the latter only hours with requests
     throughout count.
     """
+    found = (_hour_step(serving, formula, hour) for hour in serving.engine.hours)
+    return [step for step in found if step is not None and step.batch >= 1]
+
+
+def with_gpus(serving: Serving, steps: Iterable[HourStep]) -> list[HourStep]:
+    """The same with the hours of its GPUs: read for candidates only."""
     at = _gpu_hours(serving.gpus)
-    found = [
-        step for hour in serving.engine.hours if (step := _hour_step(serving, formula, hour, at)) is not None
+    return [
+        replace(
+            step,
+            gpu_hours=mine,
+            busy_ratio=mean_of(mine, "busy_ratio") if step.is_steady else None,
+        )
+        for step in steps
+        for mine in (at.get(step.hour.hour_ms, ()),)
     ]
-    return [step for step in found if step.batch >= 1]
 
 
-def _hour_step(
-    serving: Serving, formula: DecodeStep, hour: EngineHour, at: Mapping[int, Sequence[GpuHour]]
-) -> HourStep | None:
+def _hour_step(serving: Serving, formula: DecodeStep, hour: EngineHour) -> HourStep | None:
     mbu, mfu = hour_shares(serving, hour)
     batch = hour.running.mean()
     if mbu is None or mfu is None or not batch or not hour.busy_generated_tokens:
         return None
-    steady = hour.busy_s >= STEADY * hour.covered_s
     by_rate = batch * hour.busy_s / hour.busy_generated_tokens
     published = hour.itl_sum_s / hour.itl_count if hour.itl_sum_s and hour.itl_count else None
-    if published is None and not steady:
-        return None
     step_s = by_rate if published is None else min(by_rate, published)
-    mine = at.get(hour.hour_ms, ())
-    return HourStep(
+    found = HourStep(
         hour=hour,
-        gpu_hours=mine,
         batch=batch,
         step_s=step_s,
         model_s=formula.step_s(batch),
         mbu=mbu * by_rate / step_s,
         mfu=mfu,
-        busy_ratio=mean_of(mine, "busy_ratio") if steady else None,
     )
+    return found if found.is_steady or published is not None else None
 
 
 def _gpu_hours(gpus: Iterable[GpuEvidence]) -> Mapping[int, Sequence[GpuHour]]:

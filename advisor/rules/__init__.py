@@ -21,6 +21,7 @@ from advisor.rules import (
     rent_or_buy,
     slow_clock,
     small_batch,
+    speculative_decoding,
     stuck_job,
     tensor_cores_unused,
     throttled,
@@ -50,6 +51,7 @@ RULES: Final[tuple[Rule, ...]] = (
     unhealthy_gpu.RULE,
     stuck_job.RULE,
     tensor_cores_unused.RULE,
+    speculative_decoding.RULE,
     rent_or_buy.RULE,
 )
 """In the order of the advisor rules (R01, R02, R06, …)."""

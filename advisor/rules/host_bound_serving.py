@@ -34,7 +34,7 @@ from advisor.estimators import kv_pool
 from advisor.estimators.decode_step import SEQUENCE_OVERHEAD_S, STEP_OVERHEAD_S
 from advisor.estimators.utilization import MOST_MBU
 from advisor.facts import as_facts, percent, time_chart
-from advisor.host_signs import HourStep, Supports, hour_steps, mean_of, slowed_ratio, supports
+from advisor.host_signs import HourStep, Supports, hour_steps, mean_of, slowed_ratio, supports, with_gpus
 from advisor.model import Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.serving import Serving, formula_of
@@ -114,7 +114,7 @@ def _engine(evidence: Evidence, limits: HostBoundServingLimits, serving: Serving
         yield unjudged(RULE_ID, serving, ("inter_token_latency", "steady load"), why)
         return
     case = _case(evidence, serving, steps, formula.half_width, limits)
-    if not _is_so(case, limits):
+    if case is None or not _is_so(case, limits):
         return
     refusal = _other_reasons(case, limits)
     yield refusal if refusal is not None else _finding(case, limits)
@@ -126,8 +126,12 @@ def _case(
     steps: Sequence[HourStep],
     half_width: float,
     limits: HostBoundServingLimits,
-) -> Case:
+) -> Case | None:
+    """None when memory or arithmetic is what most of its steps wait for."""
     free = [s for s in steps if s.mbu < limits.max_mbu and s.mfu < limits.max_mfu]
+    if _busy_s(free) < _needed_s(steps, limits):
+        return None
+    free = with_gpus(serving, free)
     slow = [s for s in free if s.step_s > limits.min_step_factor * s.model_s]
     light = [
         s
@@ -145,8 +149,14 @@ def _is_so(case: Case, limits: HostBoundServingLimits) -> bool:
     lately = {hour.hour_ms for hour in recent_hours(case.serving.engine)}
     recent = [step for step in case.steps if step.hour.hour_ms in lately]
     still = [step for step in case.bound if step.hour.hour_ms in lately]
-    needed_s = max(limits.min_busy_s, limits.min_bound_ratio * _busy_s(case.steps))
-    return _busy_s(case.bound) >= needed_s and _busy_s(still) >= limits.min_bound_ratio * _busy_s(recent) > 0
+    return (
+        _busy_s(case.bound) >= _needed_s(case.steps, limits)
+        and _busy_s(still) >= limits.min_bound_ratio * _busy_s(recent) > 0
+    )
+
+
+def _needed_s(steps: Sequence[HourStep], limits: HostBoundServingLimits) -> float:
+    return max(limits.min_busy_s, limits.min_bound_ratio * _busy_s(steps))
 
 
 def _other_reasons(case: Case, limits: HostBoundServingLimits) -> NotEvaluated | None:
