@@ -1,13 +1,19 @@
-"""Runs the rules over one piece of evidence: a rule that fails is one failure, and nothing is passed over in silence."""
+"""Runs the rules over evidence: a rule that fails is one failure, and nothing is passed over in silence.
+
+A fleet comes in chunks of whole hosts. Most rules judge each chunk as it passes; those that compare across hosts run
+once at the end, over evidence whose GPUs and engines hold identities and sums, and read more only on demand.
+"""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from advisor.digest import Digest, digests
 from advisor.model import Limits, Rule, Verdict
 from advisor.rules import RULES
-from advisor.waterfall import totals
+from advisor.waterfall import Spend
 from core.evidence import Evidence
-from core.finding import Advice, Finding, NotEvaluated, Range, Subject
+from core.finding import Advice, Finding, NotEvaluated, Range, Subject, Totals
 
 log = logging.getLogger(__name__)
 
@@ -27,17 +33,134 @@ def advise(
     Raises:
         TypeError: limits of another rule's class.
     """
-    chosen = limits or {}
-    findings: list[Finding] = []
-    not_evaluated: list[NotEvaluated] = []
-    for rule in rules:
-        for verdict in _verdicts(rule, evidence, _limits(rule, chosen.get(rule.id))):
-            if isinstance(verdict, Finding):
-                findings.append(verdict)
-            else:
-                not_evaluated.append(verdict)
-    findings.sort(key=_rank)
-    return Advice(tuple(findings), tuple(not_evaluated), totals(evidence, findings))
+    return advise_chunks([evidence], rules, limits)
+
+
+def advise_chunks(
+    chunks: Iterable[Evidence], rules: Sequence[Rule] = RULES, limits: Mapping[str, Limits] | None = None
+) -> Advice:
+    """The same of a fleet in chunks of whole hosts; however it is cut, the advice is the same.
+
+    Raises:
+        TypeError: limits of another rule's class.
+    """
+    run = AdviceRun(rules, limits)
+    for chunk in chunks:
+        run.feed(chunk)
+    return run.advice()
+
+
+@dataclass(slots=True)
+class _Said:
+    """What one rule said so far.
+
+    Attributes:
+        verdicts: by subject. chunks: how many it judged.
+        of_fleet: what it could not judge of the fleet as a whole, with the number of chunks that said so: one
+            chunk without an engine does not make a fleet without engines.
+        failure: the first time it raised.
+    """
+
+    verdicts: dict[Subject, Verdict] = field(default_factory=dict)
+    chunks: int = 0
+    of_fleet: dict[NotEvaluated, int] = field(default_factory=dict)
+    failure: NotEvaluated | None = None
+
+
+class AdviceRun:
+    """One run of the rules over a fleet that comes in chunks."""
+
+    def __init__(self, rules: Sequence[Rule] = RULES, limits: Mapping[str, Limits] | None = None) -> None:
+        """Begin; arguments as of ``advise``.
+
+        Raises:
+            TypeError: limits of another rule's class.
+        """
+        chosen = limits or {}
+        self._rules = [(rule, _limits(rule, chosen.get(rule.id))) for rule in rules]
+        self._said = {rule.id: _Said() for rule in rules}
+        self._chunks: list[Evidence] = []
+        self._digests: dict[str, Digest] = {}
+        self._spend = Spend()
+
+    def feed(self, chunk: Evidence) -> None:
+        """Judge what can be judged of one chunk alone."""
+        self._chunks.append(chunk)
+        self._digests.update(digests(chunk))
+        self._spend.add(chunk)
+        if chunk.gpus or chunk.engines:
+            for rule, limits in self._rules:
+                if rule.scope == "gpu":
+                    self._judge(rule, limits, chunk)
+
+    def advice(self) -> Advice:
+        """Judge what needs the whole fleet, and say everything."""
+        fleet = self._chunks[0] if len(self._chunks) == 1 else None
+        if fleet is None and self._chunks:
+            fleet = Evidence.joined(self._chunks)
+            digests.put(fleet, self._digests)
+        if fleet is not None and (fleet.gpus or fleet.engines):
+            for rule, limits in self._rules:
+                if rule.scope == "fleet":
+                    self._judge(rule, limits, fleet)
+        findings: list[Finding] = []
+        not_evaluated: list[NotEvaluated] = []
+        for rule, _ in self._rules:
+            said = _everything(rule, self._said[rule.id])
+            findings += (verdict for verdict in said if isinstance(verdict, Finding))
+            not_evaluated += (verdict for verdict in said if isinstance(verdict, NotEvaluated))
+        findings.sort(key=_rank)
+        return Advice(tuple(findings), tuple(not_evaluated), self.totals(findings))
+
+    def totals(self, findings: Sequence[Finding]) -> Totals:
+        """Totals after overlap of some of the findings: of those that nobody set aside."""
+        return self._spend.totals(findings)
+
+    @property
+    def subjects(self) -> set[tuple[str, str]]:
+        """Kind and id of every GPU and engine that was seen: of others the run says nothing."""
+        gpus = {("gpu", gpu.gpu_uuid) for chunk in self._chunks for gpu in chunk.gpus}
+        return gpus | {("engine", e.identity.engine) for chunk in self._chunks for e in chunk.engines}
+
+    def _judge(self, rule: Rule, limits: Limits, evidence: Evidence) -> None:
+        said = self._said[rule.id]
+        said.chunks += 1
+        try:
+            for verdict in rule.evaluate(evidence, limits):
+                key = Subject(verdict.subject.kind, verdict.subject.id)
+                if rule.scope == "gpu" and isinstance(verdict, NotEvaluated) and key.kind == "fleet":
+                    said.of_fleet[verdict] = said.of_fleet.get(verdict, 0) + 1
+                elif key in said.verdicts:
+                    log.error("rule judged a subject twice", extra={"rule_id": rule.id, "subject": key.id})
+                else:
+                    said.verdicts[key] = verdict
+        except Exception as error:
+            log.exception("rule failed", extra={"rule_id": rule.id})
+            if said.failure is None:
+                said.failure = NotEvaluated(
+                    rule.id,
+                    FLEET,
+                    (),
+                    f"The rule failed ({type(error).__name__}: {error}); what it had not judged by then is not"
+                    " judged. Please report this.",
+                )
+
+
+def _everything(rule: Rule, said: _Said) -> list[Verdict]:
+    """All verdicts of one rule, each subject once, by subject; its failure last."""
+    if said.chunks == 0:
+        return [NotEvaluated(rule.id, FLEET, tuple(sorted(rule.needs)), "There is no data in this window.")]
+    found = dict(said.verdicts)
+    for verdict, count in said.of_fleet.items():
+        if count == said.chunks:
+            found.setdefault(Subject(verdict.subject.kind, verdict.subject.id), verdict)
+    found = {key: found[key] for key in sorted(found, key=lambda key: (key.kind, key.id))}
+    if said.failure is not None:
+        taken = Subject(FLEET.kind, FLEET.id) in found
+        subject = Subject("fleet", f"rule:{rule.id}") if taken else FLEET
+        failure = said.failure
+        found[Subject(subject.kind, subject.id)] = NotEvaluated(rule.id, subject, (), failure.why)
+    return list(found.values())
 
 
 def _limits(rule: Rule, own: Limits | None) -> Limits:
@@ -46,33 +169,6 @@ def _limits(rule: Rule, own: Limits | None) -> Limits:
     if not isinstance(own, type(rule.limits)):
         raise TypeError(f"limits of {rule.id} must be {type(rule.limits).__name__}, not {type(own).__name__}")
     return own
-
-
-def _verdicts(rule: Rule, evidence: Evidence, limits: Limits) -> Iterator[Verdict]:
-    judged: set[Subject] = set()
-    if not evidence.gpus and not evidence.engines:
-        yield NotEvaluated(rule.id, FLEET, tuple(sorted(rule.needs)), "There is no data in this window.")
-        return
-    try:
-        for verdict in rule.evaluate(evidence, limits):
-            key = Subject(verdict.subject.kind, verdict.subject.id)
-            if key in judged:
-                log.error("rule judged a subject twice", extra={"rule_id": rule.id, "subject": key.id})
-                continue
-            judged.add(key)
-            yield verdict
-    except Exception as error:
-        log.exception("rule failed", extra={"rule_id": rule.id})
-        subject = (
-            FLEET if Subject(FLEET.kind, FLEET.id) not in judged else Subject("fleet", f"rule:{rule.id}")
-        )
-        yield NotEvaluated(
-            rule.id,
-            subject,
-            (),
-            f"The rule failed ({type(error).__name__}: {error}); what it had not judged by then is not judged."
-            " Please report this.",
-        )
 
 
 def _rank(finding: Finding) -> tuple[float, float, float, str, str, str]:

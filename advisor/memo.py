@@ -31,6 +31,10 @@ class OncePerEvidence(Generic[T]):
         self._last = (ref(evidence, self._forget), answer)
         return answer
 
+    def put(self, evidence: Evidence, answer: T) -> None:
+        """Remember an answer that was derived elsewhere, from the same evidence in parts."""
+        self._last = (ref(evidence, self._forget), answer)
+
     def _forget(self, gone: ReferenceType[Evidence]) -> None:
         last = self._last
         if last is not None and last[0] is gone:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -32,6 +32,7 @@ class Source:
 
 Verdict = Finding | NotEvaluated
 Evaluate = Callable[[Evidence, Any], Iterator[Verdict]]
+Scope = Literal["gpu", "fleet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,9 @@ class Rule:
         sources: for its thresholds and physics.
         evaluate: ``(evidence, limits)`` → findings, and ``NotEvaluated`` for subjects it cannot judge.
             Limits are of the rule's own class; the engine sees to that.
+        scope: how much it must see at once. ``gpu``: whole hosts with the engines on them, some 128 GPUs at a time.
+            ``fleet``: everything, because it compares replicas, peers or models across hosts. A fleet is not read
+            whole: there a rule decides by ``digest`` and ``parts`` and touches hours of its few candidates.
     """
 
     id: str
@@ -59,3 +63,4 @@ class Rule:
     risk: Risk
     sources: tuple[Source, ...]
     evaluate: Evaluate
+    scope: Scope = "gpu"

@@ -13,7 +13,7 @@ rules. The total is capped by the spend of the same window.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import hypot
+from math import fsum, hypot
 from typing import Final
 
 from advisor.digest import Digest, digest
@@ -70,32 +70,42 @@ def base_of(gpu: GpuEvidence, seen: Digest, window_h: float) -> Base:
     return Base(cash, capacity, energy)
 
 
+class Spend:
+    """What the GPUs of a fleet cost, offer and draw, gathered chunk by chunk: all that totals need of the evidence."""
+
+    def __init__(self) -> None:
+        self._bases: dict[str, Base] = {}
+        self._spent: dict[str, float] = {}
+
+    def add(self, evidence: Evidence) -> None:
+        """Take in the GPUs of a chunk."""
+        window_h = evidence.window.hours
+        for gpu in evidence.gpus:
+            seen = digest(evidence, gpu)
+            self._bases[gpu.gpu_uuid] = base_of(gpu, seen, window_h)
+            if gpu.price is not None and window_h > 0:
+                # By the clock: a gap is not free (cost-model 1).
+                clock_share = min(1.0, max(seen.observed_h, seen.covered_h) / window_h)
+                rate = float(gpu.price.usd_per_gpu_hour)
+                self._spent[gpu.gpu_uuid] = rate * clock_share * HOURS_PER_MONTH
+
+    def totals(self, findings: Sequence[Finding]) -> Totals:
+        """Totals per ledger after overlap; a ledger without any claim is None, never 0.
+
+        Args:
+            findings: those that count; leave out snoozed and dismissed ones.
+        """
+        figures = {name: _ledger(name, read, self._bases, findings) for name, read in LEDGERS}
+        # Exact, so that the sum is the same in whatever order the GPUs came.
+        spent = fsum(self._spent.values()) if self._spent else None
+        return Totals(figures["cash"], figures["capacity"], figures["energy"], spent)
+
+
 def totals(evidence: Evidence, findings: Sequence[Finding]) -> Totals:
-    """Totals per ledger after overlap; a ledger without any claim is None, never 0.
-
-    Args:
-        evidence: what the findings were made from; gives each GPU's spend, hours and energy.
-        findings: those that count; leave out snoozed and dismissed ones.
-    """
-    bases = {
-        gpu.gpu_uuid: base_of(gpu, digest(evidence, gpu), evidence.window.hours) for gpu in evidence.gpus
-    }
-    figures = {name: _ledger(name, read, bases, findings) for name, read in LEDGERS}
-    return Totals(figures["cash"], figures["capacity"], figures["energy"], _spend_usd_month(evidence))
-
-
-def _spend_usd_month(evidence: Evidence) -> float | None:
-    """Spend at the window's pace, by the clock: a gap is not free (cost-model 1). None when no GPU has a price."""
-    window_h = evidence.window.hours
-    hours = [(gpu.price, digest(evidence, gpu)) for gpu in evidence.gpus]
-    spent = [
-        float(price.usd_per_gpu_hour)
-        * min(1.0, max(seen.observed_h, seen.covered_h) / window_h)
-        * HOURS_PER_MONTH
-        for price, seen in hours
-        if price is not None and window_h > 0
-    ]
-    return sum(spent) if spent else None
+    """Totals of one piece of evidence, from which the findings were made; see ``Spend.totals``."""
+    spend = Spend()
+    spend.add(evidence)
+    return spend.totals(findings)
 
 
 def _ledger(

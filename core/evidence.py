@@ -252,6 +252,11 @@ class EngineEvidence:
         return float(sum(known)) if known else None
 
 
+def _place(gpu: GpuEvidence) -> tuple[bool, str, bool, int, str]:
+    host, index = gpu.identity.host, gpu.identity.index
+    return (host is not None, host or "", index is None, index or 0, gpu.gpu_uuid)
+
+
 def _starts(days: Iterable[tuple[int, Hourly]]) -> list[int]:
     return [day_ms + at * HOUR_MS for day_ms, hourly in days for at, seconds in enumerate(hourly) if seconds]
 
@@ -266,6 +271,21 @@ class Evidence:
     engines: tuple[EngineEvidence, ...]
     site: Site
     hosts: tuple[HostEvidence, ...] = ()
+
+    @classmethod
+    def joined(cls, chunks: Sequence["Evidence"]) -> "Evidence":
+        """Chunks of one window as one piece, in the order of the fleet: GPUs by host and index, engines by name."""
+        first = chunks[0]
+        return cls(
+            now_ms=first.now_ms,
+            window=first.window,
+            gpus=tuple(sorted((gpu for chunk in chunks for gpu in chunk.gpus), key=_place)),
+            engines=tuple(
+                sorted((e for chunk in chunks for e in chunk.engines), key=lambda e: e.identity.engine)
+            ),
+            site=first.site,
+            hosts=tuple(sorted((host for chunk in chunks for host in chunk.hosts), key=lambda h: h.host)),
+        )
 
     def gpu(self, gpu_uuid: str) -> GpuEvidence | None:
         """The GPU of that UUID, when it has evidence in the window."""

@@ -389,4 +389,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

@@ -448,4 +448,5 @@ RULE: Final = Rule(
     risk=Risk.HIGH,
     sources=(Source("Break-even formulas with their worked example", "core/breakeven.py"),),
     evaluate=evaluate,
+    scope="fleet",
 )

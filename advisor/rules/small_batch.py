@@ -210,4 +210,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

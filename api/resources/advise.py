@@ -7,13 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from advisor.engine import advise
-from advisor.waterfall import totals
+from advisor.engine import AdviceRun
 from api.ranking import rank
-from api.resources.evidence import read_evidence
+from api.resources.evidence import read_chunks
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
-from core.evidence import Evidence, Window
+from core.evidence import Window
 from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
 from store.queries import meta
 from store.queries import recommendations as kept
@@ -45,13 +44,15 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         scope: where and when.
         record: write the findings, so that people can follow them; else nothing changes.
     """
-    seen = read_evidence(scope)
-    advice = advise(seen)
+    rules = AdviceRun()
+    for chunk in read_chunks(scope):
+        rules.feed(chunk)
+    advice = rules.advice()
     if record:
-        kept.record(scope.session, advice, scope.now_ms, _judged(seen))
+        kept.record(scope.session, advice, scope.now_ms, rules.subjects)
     by_fingerprint = {item.finding.fingerprint: item for item in kept.listing(scope.session)}
     counting = [finding for finding in advice.findings if _counts(by_fingerprint.get(finding.fingerprint))]
-    whole = advice.totals if len(counting) == len(advice.findings) else totals(seen, counting)
+    whole = advice.totals if len(counting) == len(advice.findings) else rules.totals(counting)
     if record:
         _remember(scope, advice, whole)
     return view_of(advice, whole, by_fingerprint)
@@ -66,12 +67,6 @@ def view_of(advice: Advice, whole: Totals, by_fingerprint: Mapping[str, Recommen
         not_evaluated=advice.not_evaluated,
         totals=totals_view(whole),
     )
-
-
-def _judged(seen: Evidence) -> set[tuple[str, str]]:
-    """GPUs and engines that have hours in the window: of the others a run says nothing."""
-    gpus = {("gpu", gpu.gpu_uuid) for gpu in seen.gpus}
-    return gpus | {("engine", engine.identity.engine) for engine in seen.engines}
 
 
 def _counts(item: Recommendation | None) -> bool:

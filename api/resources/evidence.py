@@ -1,11 +1,11 @@
 """Evidence of a scope: the store's hours with the site's prices and settings."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from api.resources.pricing import PriceLookup, price_lookup, site
 from api.resources.scope import Scope
 from core.evidence import Evidence
-from store.queries.evidence import evidence
+from store.queries.evidence import evidence, evidence_chunks
 
 
 def read_evidence(
@@ -19,4 +19,15 @@ def read_evidence(
         site=site(scope.settings),
         price_of=prices or price_lookup(scope.session, scope.settings),
         gpu_uuids=gpu_uuids,
+    )
+
+
+def read_chunks(scope: Scope) -> Iterator[Evidence]:
+    """The same of the whole fleet in chunks of whole hosts, so that memory does not grow with it."""
+    return evidence_chunks(
+        scope.session,
+        window=scope.window,
+        now_ms=scope.now_ms,
+        site=site(scope.settings),
+        price_of=price_lookup(scope.session, scope.settings),
     )

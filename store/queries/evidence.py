@@ -5,7 +5,7 @@ are then read by GPU or engine. So evidence must be used while its session is op
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from sqlalchemy import func, select
@@ -58,7 +58,7 @@ def evidence(
     chunks = evidence_chunks(
         session, window=window, now_ms=now_ms, site=site, price_of=price_of, gpu_uuids=gpu_uuids
     )
-    return joined(list(chunks), Evidence(now_ms, window, (), (), site))
+    return Evidence.joined([Evidence(now_ms, window, (), (), site), *chunks])
 
 
 def evidence_chunks(
@@ -91,26 +91,6 @@ def evidence_chunks(
         )
         if seen.gpus or seen.engines or seen.hosts:
             yield seen
-
-
-def joined(chunks: Sequence[Evidence], empty: Evidence) -> Evidence:
-    """Chunks as one piece of evidence, in the order of the fleet: GPUs by host and index, engines by name."""
-
-    def place(gpu: GpuEvidence) -> tuple[bool, str, bool, int, str]:
-        identity = gpu.identity
-        host, index = identity.host, identity.index
-        return (host is not None, host or "", index is None, index or 0, gpu.gpu_uuid)
-
-    return Evidence(
-        now_ms=empty.now_ms,
-        window=empty.window,
-        gpus=tuple(sorted((gpu for chunk in chunks for gpu in chunk.gpus), key=place)),
-        engines=tuple(
-            sorted((e for chunk in chunks for e in chunk.engines), key=lambda e: e.identity.engine)
-        ),
-        site=empty.site,
-        hosts=tuple(sorted((host for chunk in chunks for host in chunk.hosts), key=lambda host: host.host)),
-    )
 
 
 class _ChunkReader:
