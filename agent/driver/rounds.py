@@ -96,12 +96,13 @@ class Cards:
         held = dict(self.held)
         found = {uuid: card for uuid, card in held.items() if card.index in asleep}
         moved = False
+        codes: dict[int, int] = {}
         left_alone = [index for index in range(count) if index in self.skip or index in asleep]
         for index in range(count):
             if index in left_alone:
                 continue
             self._board.enter(slot, index)
-            for device in self._devices(index):
+            for device in self._devices(index, codes):
                 old = held.get(device.uuid)
                 if old is None:
                     if device.uuid not in self.lost or _answers(device):
@@ -114,6 +115,8 @@ class Cards:
         self._board.enter(slot, DRIVER)
         for uuid in held.keys() - found.keys():
             held[uuid].close()
+            if held[uuid].index in codes:  # there, but lost: the driver's own word for it
+                self.lose(held[uuid], codes[held[uuid].index])
         if moved or found.keys() != held.keys():
             self.version += 1
         self.held = found
@@ -129,8 +132,11 @@ class Cards:
         self._board.leave(slot)
         self._writer.write(("gpus", identities, left_alone))
 
-    def _devices(self, index: int) -> list[Device]:
-        """A GPU, by the device that is held of it where its handle is the same, and its MIG instances."""
+    def _devices(self, index: int, codes: dict[int, int]) -> list[Device]:
+        """A GPU, by the device that is held of it where its handle is the same, and its MIG instances.
+
+        None where it does not answer; why goes to ``codes``.
+        """
         try:
             handle = self._library.handle(index)
             held = next(
@@ -142,7 +148,8 @@ class Cards:
                 else Device(self._library, handle, index=index)
             )
             return [device, *instances(device)]
-        except GpuLost:
+        except GpuLost as error:
+            codes[index] = error.code
             return []
 
     def lose(self, card: Card, code: int) -> None:
