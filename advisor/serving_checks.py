@@ -82,6 +82,16 @@ def _groups(evidence: Evidence) -> tuple[tuple[Serving, ...], ...]:
 replica_groups = OncePerEvidence(_groups)
 
 
+def publishes(hours: Sequence[EngineHour], name: str) -> bool:
+    """Whether ``running``, ``waiting`` or ``kv_used`` is known in any of some hours."""
+    return any(getattr(hour, name).seconds for hour in hours)
+
+
+def highest(hours: Sequence[EngineHour], name: str) -> float | None:
+    """Highest level of ``running``, ``waiting`` or ``kv_used`` in some hours; None without time."""
+    return max((top for hour in hours if (top := getattr(hour, name).max()) is not None), default=None)
+
+
 def merged(hours: Sequence[EngineHour], name: str) -> Histogram:
     """The histograms ``running``, ``waiting`` or ``kv_used`` of some hours together."""
     return Histogram.merged(getattr(hour, name) for hour in hours)

@@ -42,6 +42,7 @@ from advisor.serving_checks import (
     allowed_step_s,
     merged,
     no_engines,
+    publishes,
     quality,
     refusal,
     replica_groups,
@@ -159,13 +160,14 @@ def _refusal(evidence: Evidence, serving: Serving, limits: KvCachePrecisionLimit
     )
     if basic is not None:
         return basic
-    if engine.kv_used.total_s <= 0 and engine.total("preemption_count") is None:
+    if not publishes(engine.hours, "kv_used") and engine.total("preemption_count") is None:
         missing = ("kv_used_ratio", "preemption_count")
         return (
             missing,
             "Neither KV-cache use nor preemptions are published: whether it is short of room is not known.",
         )
-    if shortage(engine.hours).is_short(limits) and _capability(serving) is None and not _is_llama(serving):
+    known = _capability(serving) is not None or _is_llama(serving)
+    if not known and shortage(recent_hours(engine)).is_short(limits):
         return ("GPU model in the catalogue",), "Whether the GPU reads an 8-bit cache is not known."
     return None
 
@@ -192,8 +194,11 @@ def _case(serving: Serving, limits: KvCachePrecisionLimits) -> Case | None:
     capability = _capability(serving)
     if not _is_llama(serving) and (capability or 0.0) < limits.min_compute_capability:
         return None
-    seen, lately = shortage(serving.engine.hours), shortage(recent_hours(serving.engine))
-    if not seen.is_short(limits) or not lately.is_short(limits):
+    lately = shortage(recent_hours(serving.engine))
+    if not lately.is_short(limits):
+        return None
+    seen = shortage(serving.engine.hours)
+    if not seen.is_short(limits):
         return None
     if seen.limits_batch and lately.limits_batch:
         return _faster(serving, seen, limits) or Case(serving, seen)

@@ -34,7 +34,7 @@ from advisor.estimators.prefix_cache import hit_ratio
 from advisor.facts import as_facts, percent, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.serving import Serving, servings
-from advisor.serving_checks import Refusal, no_engines, quality, refusal, short_of_peaks
+from advisor.serving_checks import Refusal, highest, no_engines, quality, refusal, short_of_peaks
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.units import GIB
@@ -107,10 +107,10 @@ def _refusal(evidence: Evidence, serving: Serving, limits: KvOverprovisionedLimi
     )
     if basic is not None:
         return basic
-    highest = engine.kv_used.max()
-    if highest is None:
+    most = highest(engine.hours, "kv_used")
+    if most is None:
         return ("kv_used_ratio",), "KV-cache use is not published, and memory in use is only the reservation."
-    if highest >= limits.max_kv_used_ratio:
+    if most >= limits.max_kv_used_ratio:
         return None
     early = short_of_peaks(engine)
     if early is not None:
@@ -164,7 +164,7 @@ def _memory_bytes(serving: Serving) -> float | None:
 def room_of(serving: Serving) -> Room | None:
     """Need and excess; None where something it takes is not known, or where pool and weights do not go together."""
     llm, ranks, pool = serving.llm, serving.tensor_parallel, serving.pool_tokens
-    memory, kv_max = _memory_bytes(serving), serving.engine.kv_used.max()
+    memory, kv_max = _memory_bytes(serving), highest(serving.engine.hours, "kv_used")
     if llm is None or ranks is None or pool is None or memory is None or kv_max is None:
         return None
     settings = serving.engine.identity.settings
@@ -293,7 +293,7 @@ def _facts(evidence: Evidence, serving: Serving, room: Room) -> dict[str, Any]:
         **as_facts("excess_bytes", room.excess),
         "gpu_memory_bytes": room.memory_bytes,
         "weight_bytes": None if serving.weights is None else serving.weights.total_bytes,
-        "running_max": serving.engine.running.max(),
+        "running_max": highest(serving.engine.hours, "running"),
         "tensor_parallel": serving.tensor_parallel,
         "memory_share_then": lower_share(serving, room),
     }

@@ -33,7 +33,7 @@ from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.serving import Serving, servings
-from advisor.serving_checks import Refusal, merged, no_engines, quality, refusal, total
+from advisor.serving_checks import Refusal, merged, no_engines, publishes, quality, refusal, total
 from advisor.small_batch_advice import kv_batch
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
@@ -138,7 +138,7 @@ def evaluate(evidence: Evidence, limits: KvThrashLimits) -> Iterator[Verdict]:
 
 def _blind(engine: EngineEvidence, lately: Thrash) -> Refusal | None:
     """Neither sign is there: not thrashing cannot be told from not seen."""
-    full_is_known = lately.kv_p95 is not None and engine.waiting.total_s > 0
+    full_is_known = lately.kv_p95 is not None and publishes(engine.hours, "waiting")
     if lately.per_request is not None or full_is_known:
         return None
     missing = tuple(
@@ -147,7 +147,7 @@ def _blind(engine: EngineEvidence, lately: Thrash) -> Refusal | None:
             ("preemption_count", lately.preemptions is not None),
             ("finished_requests", engine.total("finished_requests") is not None),
             ("kv_used_ratio", lately.kv_p95 is not None),
-            ("waiting_requests", engine.waiting.total_s > 0),
+            ("waiting_requests", publishes(engine.hours, "waiting")),
         )
         if not known
     )

@@ -34,7 +34,15 @@ from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.replica_group import peak_running, peak_tokens_per_s
 from advisor.serving import Serving
-from advisor.serving_checks import model_name, no_engines, quality, refusal, replica_groups, slo_batch
+from advisor.serving_checks import (
+    model_name,
+    no_engines,
+    publishes,
+    quality,
+    refusal,
+    replica_groups,
+    slo_batch,
+)
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import EngineHour
@@ -119,7 +127,7 @@ def evaluate(evidence: Evidence, limits: OverloadLimits) -> Iterator[Verdict]:
             if reason is not None:
                 yield NotEvaluated(RULE_ID, engine_subject(group[-1]), *reason)
             continue
-        if all(each.engine.waiting.total_s <= 0 for each in live):
+        if not any(publishes(each.engine.hours, "waiting") for each in live):
             why = "None of its replicas publishes how many requests wait: an overload cannot be seen."
             yield NotEvaluated(RULE_ID, engine_subject(group[-1]), ("waiting_requests",), why)
             continue
@@ -154,9 +162,11 @@ def _queues(group: Sequence[Serving], limits: OverloadLimits) -> list[Queue]:
 
 
 def _queue(hour_ms: int, hours: Sequence[EngineHour], limits: OverloadLimits) -> Queue:
-    pending = sum((hour.waiting.mean() or 0.0) * hour.busy_s / hour.covered_s for hour in hours)
+    queued = [hour for hour in hours if any(hour.waiting.seconds)]  # a level above 0
+    pending = sum((hour.waiting.mean() or 0.0) * hour.busy_s / hour.covered_s for hour in queued)
     long_s = max(
-        (hour.waiting.share_at_least(limits.min_pending) or 0.0) * hour.waiting.total_s for hour in hours
+        ((hour.waiting.share_at_least(limits.min_pending) or 0.0) * hour.waiting.total_s for hour in queued),
+        default=0.0,
     )
     sums = [
         (hour.ttft_sum_s, hour.ttft_count)

@@ -37,6 +37,7 @@ from advisor.serving_checks import (
     Refusal,
     model_name,
     no_engines,
+    publishes,
     quality,
     refusal,
     replica_groups,
@@ -140,7 +141,7 @@ def _blind(serving: Serving) -> Refusal | None:
     if serving.model is None or serving.running is None or serving.step_s is None:
         missing = serving.missing or ("step-time model",)
         return missing, "Neither formula nor fit says how many tokens it could make."
-    if serving.engine.waiting.total_s <= 0:
+    if not publishes(serving.engine.hours, "waiting"):
         return (
             "waiting_requests",
         ), "Without the queue nobody knows whether the load seen is all of the demand."
@@ -156,8 +157,9 @@ def _judged(evidence: Evidence, group: Sequence[Serving], limits: TooManyReplica
 
 
 def _need(group: Sequence[Serving], limits: TooManyReplicasLimits) -> Need:
-    load = sum(peak_tokens_per_s(each) for each in group)
-    rates = [_slo_rate(each, limits) for each in group]
+    peaks = [peak_tokens_per_s(each) for each in group]
+    load = sum(peaks)
+    rates = [_slo_rate(each, peak, limits) for each, peak in zip(group, peaks, strict=True)]
     weakest = Range(
         min(rate.p10 for rate, _ in rates), min(rate.p50 for rate, _ in rates), min(rate.p90 for rate, _ in rates)
     )  # fmt: skip
@@ -172,13 +174,13 @@ def _need(group: Sequence[Serving], limits: TooManyReplicasLimits) -> Need:
     )
 
 
-def _slo_rate(serving: Serving, limits: TooManyReplicasLimits) -> tuple[Range, float]:
+def _slo_rate(serving: Serving, rate: float, limits: TooManyReplicasLimits) -> tuple[Range, float]:
     """X(B_SLO) from the rate of its busiest time, and B_SLO; a batch already beyond the promise has no more to give."""
     model = serving.model
     assert model is not None
     batch = slo_batch(serving, itl_limit_s=limits.itl_limit_s, knee_factor=limits.knee_factor)
     assert batch is not None
-    peak, rate = max(1.0, peak_running(serving)), peak_tokens_per_s(serving)
+    peak = max(1.0, peak_running(serving))
     if batch <= peak:
         within = rate * model.tokens_per_s(batch) / model.tokens_per_s(peak)
         return Range(within, within, within), batch
