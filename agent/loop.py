@@ -13,7 +13,7 @@ from agent.reader import Reader
 from agent.scraper import Scraper
 from agent.sender import Sender
 from agent.spool import Spool
-from agent.spool_beside import SpoolFullError
+from agent.spool_beside import SpoolError
 from agent.spool_notes import lost_with
 from core.activity import Activity
 from core.clock import SteadyClock
@@ -175,7 +175,7 @@ class Hub:
             while self.unsaved:
                 spool.append(self.unsaved[0], self._parts.clock.ms_now())
                 self.unsaved.popleft()
-        except SpoolFullError as error:
+        except SpoolError as error:
             if not self._full:
                 self._full = True
                 log.warning("samples are kept in memory: the spool takes none", extra={"error": str(error)})

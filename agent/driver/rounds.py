@@ -157,7 +157,8 @@ class Cards:
         if card.uuid not in self.lost:
             self.lost.add(card.uuid)
             self._writer.write(("lost", time.monotonic_ns(), card.uuid, code))
-        self.held.pop(card.uuid, None)
+        if self.held.pop(card.uuid, None) is not None:
+            card.close()
 
 
 def try_all(device: Device) -> None:
