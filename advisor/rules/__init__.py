@@ -5,6 +5,8 @@ from typing import Final
 from advisor.model import Rule
 from advisor.rules import (
     empty_gpu,
+    execution_idle,
+    gpu_imbalance,
     host_bound_serving,
     input_bound,
     kv_cache_precision,
@@ -34,6 +36,7 @@ RULES: Final[tuple[Rule, ...]] = (
     parked_model.RULE,
     orphan_memory.RULE,
     off_hours.RULE,
+    execution_idle.RULE,
     memory_bound_decode.RULE,
     small_batch.RULE,
     too_many_replicas.RULE,
@@ -46,6 +49,7 @@ RULES: Final[tuple[Rule, ...]] = (
     host_bound_serving.RULE,
     input_bound.RULE,
     pcie_bound.RULE,
+    gpu_imbalance.RULE,
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,
