@@ -375,4 +375,5 @@ RULE: Final = Rule(
         Source("Kurtic et al., accuracy of quantised LLMs", "https://arxiv.org/abs/2411.02355"),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )  # fmt: skip

@@ -320,4 +320,5 @@ RULE: Final = Rule(
         Source("SGLang: RadixAttention", "https://arxiv.org/abs/2312.07104"),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )  # fmt: skip

@@ -46,7 +46,7 @@ from advisor.serving_checks import (
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import EngineHour
-from core.units import HOURS_PER_MONTH
+from core.units import DAY_MS, HOURS_PER_MONTH
 
 RULE_ID: Final = "overload"
 NEVER_EMPTY: Final = 0.95
@@ -194,7 +194,9 @@ def _finding(
     worst, seen = max(pressed, key=lambda pair: pair[1].waiting_p95 or 0.0)
     cause = _cause(worst, seen, limits)
     queued_ratio = min(_queued_ratio(each) for each in group)
-    endless = queued_ratio >= NEVER_EMPTY and limits.ttft_limit_s is None
+    days = {queue.hour_ms // DAY_MS for queue in over}
+    state = _state(queued_ratio, len(days), promised=limits.ttft_limit_s is not None)
+    may_be_batch = "offline batch" in state
     peak = max(over, key=lambda queue: queue.pending)
     needed = _needed(group, limits)
     lead = group[-1]
@@ -213,19 +215,15 @@ def _finding(
             f" {peak.pending:.0f} on average over an hour, with {percent(seen.kv_p95 or 0.0) if seen.kv_p95 is not None else 'an unknown share'}"
             f" of the KV cache in use (p95).{late}"
         ),
-        state="the queue never empties: overload, or an offline batch"
-        if endless
-        else "overloaded at times"
-        if len(over) < len(queues)
-        else "overloaded",
+        state=state,
         confidence=(
             "Moderate: the queue is measured, but an offline batch that nobody waits for looks the same; a promise for the"
             " first token (ttft_limit_s) tells them apart."
-            if endless
+            if may_be_batch
             else "High: the queue is measured here, over all replicas."
         )
         + quality(lead),
-        grade=Grade.B if endless else Grade.A,
+        grade=Grade.B if may_be_batch else Grade.A,
         effort=Effort.LOW if cause == Cause.CONFIGURATION else Effort.MEDIUM,
         risk=Risk.MEDIUM,
         saving=Saving(),
@@ -249,6 +247,19 @@ def _finding(
         chart=time_chart(
             ((queue.hour_ms, queue.pending) for queue in queues), "requests", limits.min_pending
         ),
+    )
+
+
+def _state(queued_ratio: float, days: int, *, promised: bool) -> str:
+    """A batch puts all its requests in at once: without a promise only a queue that comes and goes on two days is none."""
+    if promised:
+        return "overloaded"
+    if queued_ratio >= NEVER_EMPTY:
+        return "the queue never empties: overload, or an offline batch"
+    return (
+        "overloaded at times"
+        if days > 1
+        else "overloaded on one day: a load test or an offline batch looks the same"
     )
 
 
@@ -359,4 +370,5 @@ RULE: Final = Rule(
         Source("ENOVA: autoscaling towards cost-effective LLM serving", "https://arxiv.org/abs/2407.09486"),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

@@ -386,4 +386,5 @@ RULE: Final = Rule(
         Source("Recasens et al., Mind the Memory Gap", "https://arxiv.org/abs/2503.08311"),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

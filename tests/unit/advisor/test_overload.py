@@ -74,6 +74,16 @@ def test_a_queue_that_never_empties_may_be_a_batch_and_says_so() -> None:
     assert sure.state == "overloaded"
 
 
+def test_a_queue_on_one_day_may_be_a_load_test_and_says_so() -> None:
+    hours = [
+        engine_hour(i, running=100.0, kv_used=0.2, waiting=80.0 if 328 <= i < 330 else 0.0)
+        for i in range(FORTNIGHT_H)
+    ]
+    (finding,), _ = run(replica(1, hours))
+    assert "load test" in finding.state
+    assert finding.grade is Grade.B
+
+
 def test_a_limit_that_is_reached_with_room_in_the_cache_comes_first() -> None:
     limited = {**SETTINGS, "max_num_seqs": "8"}
     (finding,), _ = run(replica(1, waiting=60.0, settings=limited))
