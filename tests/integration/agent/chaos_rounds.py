@@ -102,10 +102,10 @@ def _agent(make: Callable[..., Agent], number: int, database_url: str, server: S
     )
 
 
-def token_of(database_url: str, number: int) -> str:
-    """A new token of an agent's host."""
+def token_of(database_url: str, number: int | None) -> str:
+    """A new token of an agent's host; None: of any host."""
     with session_scope(make_engine(database_url)) as session:
-        host = f"node-{number}"
+        host = None if number is None else f"node-{number}"
         return tokens.create(session, host=host, name="", expires_days=None, now_ms=now_ms())[0]
 
 
