@@ -23,6 +23,7 @@ from advisor.rules import (
     power_cap,
     quantization_candidate,
     rent_or_buy,
+    shiftable_job,
     slow_clock,
     small_batch,
     speculative_decoding,
@@ -61,5 +62,6 @@ RULES: Final[tuple[Rule, ...]] = (
     tensor_cores_unused.RULE,
     speculative_decoding.RULE,
     rent_or_buy.RULE,
+    shiftable_job.RULE,
 )
 """In the order of the advisor rules (R01, R02, R06, …)."""
