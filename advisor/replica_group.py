@@ -1,6 +1,6 @@
 """Engines that do the same work, and what falls away when fewer of them can do it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -101,9 +101,10 @@ class Fall:
         *,
         beside: int = 0,
         need: str = "Throughput saves only when a whole one falls away.",
+        first: Callable[[Serving], bool] = lambda _: False,
     ) -> Self:
-        """The last ``dropped`` of ``replicas``."""
-        ordered = sorted(replicas, key=lambda each: each.engine.identity.engine, reverse=True)
+        """The last ``dropped`` of ``replicas``; those that are ``first`` go before the others."""
+        ordered = sorted(replicas, key=lambda each: (first(each), each.engine.identity.engine), reverse=True)
         ranks = {each.engine.identity.engine: rank for rank, each in enumerate(ordered, start=1)}
         low, middle = (
             releases(evidence, [gpu.gpu_uuid for each in ordered[:count] for gpu in each.gpus])

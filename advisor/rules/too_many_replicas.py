@@ -14,7 +14,7 @@ When it is wrong
     grow, or a promise for the time to the first token that is tighter than the one for the time between tokens.
 
 What to do
-    Take away one replica at a time, the last one by name first, and watch time between tokens and the queue through a
+    Take away one replica at a time, small batches first, and watch time between tokens and the queue through a
     busy hour before the next. Where only quiet hours have too many, scale by the hour instead.
 """
 
@@ -222,7 +222,7 @@ def _fewer(
     evidence: Evidence, group: Sequence[Serving], need: Need, limits: TooManyReplicasLimits
 ) -> Finding:
     grade, confidence = _grade(group)
-    fall = Fall.of(evidence, group, need.gone)
+    fall = Fall.of(evidence, group, need.gone, first=_is_small)
     going = [each for each in group if fall.rank_from_end[each.engine.identity.engine] <= need.gone[1]]
     results: list[Outcome] = [fall.outcome(each, grade) for each in going]
     saving = Saving.total(result.saving for result in results)
@@ -290,6 +290,12 @@ def _by_the_hour(
         ),
         gpu_uuids=tuple(gpu.gpu_uuid for each in group for gpu in each.gpus),
     )
+
+
+def _is_small(serving: Serving) -> bool:
+    """Its batch is small most of the time: such replicas go first, as ``small-batch`` has it, so that no GPU counts twice."""
+    median = serving.engine.running.quantile(0.5) or 0.0
+    return serving.model is not None and serving.model.saturation(median) < 0.5
 
 
 def _grade(group: Sequence[Serving]) -> tuple[Grade, str]:

@@ -190,6 +190,18 @@ def test_small_batch_and_replicas_do_not_count_a_gpu_twice() -> None:
     assert advice.totals.cash_usd_month.p50 == pytest.approx(1825.0)
 
 
+def test_of_unequal_replicas_the_one_that_small_batch_names_goes_first() -> None:
+    """The full ones come last by name; were one of them named, two rules would free two GPUs where one can go."""
+    small = [replica(i, settings=LIMITED) for i in (1, 2)]
+    full = [replica(i, running=80.0, kv_used=0.1, step_s=0.012, settings=LIMITED) for i in (3, 4)]
+    advice = advise(fleet(*small, *full))
+    (finding,) = [f for f in advice.findings if f.rule_id == "too-many-replicas"]
+    assert finding.evidence["replicas_then"] == 3
+    assert finding.gpu_uuids == ("GPU-2",)
+    assert advice.totals.cash_usd_month is not None
+    assert advice.totals.cash_usd_month.p50 == pytest.approx(1825.0)
+
+
 def test_a_fleet_without_engines_says_what_is_missing() -> None:
     _, (refusal,) = judge(RULE, evidence([gpu()]))
     assert refusal.missing == ("engine metrics",)
