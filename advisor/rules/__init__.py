@@ -4,6 +4,7 @@ from typing import Final
 
 from advisor.model import Rule
 from advisor.rules import (
+    decode_clock,
     empty_gpu,
     execution_idle,
     gpu_imbalance,
@@ -18,6 +19,7 @@ from advisor.rules import (
     orphan_memory,
     over_sharded,
     overload,
+    oversized_gpu,
     parked_model,
     pcie_bound,
     power_cap,
@@ -54,7 +56,9 @@ RULES: Final[tuple[Rule, ...]] = (
     pcie_bound.RULE,
     gpu_imbalance.RULE,
     over_sharded.RULE,
+    oversized_gpu.RULE,
     power_cap.RULE,
+    decode_clock.RULE,
     throttled.RULE,
     slow_clock.RULE,
     unhealthy_gpu.RULE,
