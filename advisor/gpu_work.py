@@ -137,11 +137,17 @@ def unfit(evidence: Evidence, gpu: GpuEvidence, limits: WorkLimits) -> tuple[tup
     return None
 
 
+def is_dark(evidence: Evidence, gpu: GpuEvidence) -> bool:
+    """Utilization was not read for most of its time, as on a card split by MIG: whether it works is not known."""
+    seen = digest(evidence, gpu)
+    return seen.unknown_h > 0.5 * seen.covered_h
+
+
 def unread(rule_id: str, blind: int, missing: tuple[str, ...], why: str) -> Iterator[NotEvaluated]:
-    """One sentence for all working GPUs that lack the same counter; nothing when none does."""
+    """One sentence for all GPUs that lack the same counter; nothing when none does."""
     if blind:
         who = "1 GPU" if blind == 1 else f"{blind} GPUs"
-        yield NotEvaluated(rule_id, FLEET, missing, f"{who} worked without {' or '.join(missing)}: {why}")
+        yield NotEvaluated(rule_id, FLEET, missing, f"{who} without {' or '.join(missing)}: {why}")
 
 
 def freed(evidence: Evidence, gpus: Sequence[GpuEvidence], hours: float, grade: Grade) -> Range:
