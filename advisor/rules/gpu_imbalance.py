@@ -28,7 +28,18 @@ from advisor.digest import digest
 from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
 from advisor.fleet import label
 from advisor.gpu_jobs import Job, jobs, served
-from advisor.gpu_work import FLEET, WorkLimits, freed, hours_of, little_work, mean, recent, unfit
+from advisor.gpu_work import (
+    FLEET,
+    WorkLimits,
+    freed,
+    hours_of,
+    is_dark,
+    little_work,
+    mean,
+    recent,
+    unfit,
+    unread,
+)
 from advisor.model import Rule, Source, Verdict
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
@@ -73,18 +84,21 @@ def evaluate(evidence: Evidence, limits: GpuImbalanceLimits) -> Iterator[Verdict
     """Every job over several GPUs."""
     engines = served(evidence)
     seen: set[int] = set()
-    blind = 0
+    blind = dark = 0
     for gpu in evidence.gpus:
         job = jobs(evidence).get(gpu.gpu_uuid)
         if job is None:
             blind += not gpu.uses and bool(recent(evidence, gpu).active)
+            dark += is_dark(evidence, gpu)
             continue
         if id(job) in seen or len(job.members) < 2:
             continue
         seen.add(id(job))
         if not engines.intersection(member.gpu.gpu_uuid for member in job.members):
             yield from _judge(evidence, job, limits)
-    if blind > 1:
+    if dark:
+        yield from unread(RULE_ID, dark, ("busy_ratio",), "how their work is spread is not known.")
+    elif blind > 1:
         why = f"{blind} GPUs worked for programs that are not known: which of them belong to one job is not told."
         yield NotEvaluated(RULE_ID, FLEET, ("workload",), why)
 

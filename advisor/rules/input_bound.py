@@ -29,7 +29,7 @@ from advisor.digest import digest
 from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_jobs import jobs, main_use, served
-from advisor.gpu_work import WorkLimits, freed, hours_of, mean, means, recent, share, unfit
+from advisor.gpu_work import WorkLimits, freed, hours_of, is_dark, mean, means, recent, share, unfit, unread
 from advisor.model import Rule, Source, Verdict
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
@@ -79,6 +79,8 @@ def evaluate(evidence: Evidence, limits: InputBoundLimits) -> Iterator[Verdict]:
     """Every job with a starved GPU, and every starved GPU without a job."""
     engines = served(evidence)
     groups: dict[Subject, list[GpuEvidence]] = {}
+    dark = sum(is_dark(evidence, gpu) for gpu in evidence.gpus)
+    yield from unread(RULE_ID, dark, ("busy_ratio",), "whether they starve is not known.")
     for gpu in evidence.gpus:
         if gpu.gpu_uuid in engines or not _starved(recent(evidence, gpu).active, limits):
             continue

@@ -32,6 +32,7 @@ from advisor.gpu_work import (
     WHOLE,
     WorkLimits,
     hours_of,
+    is_dark,
     little_work,
     mean,
     means,
@@ -100,6 +101,7 @@ def evaluate(evidence: Evidence, limits: PcieBoundLimits) -> Iterator[Verdict]:
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately:
+            blind += is_dark(evidence, gpu)
             continue
         link = _link(evidence, gpu, limits)
         if link is None and mean(lately, "pcie_bytes_per_s") is None:

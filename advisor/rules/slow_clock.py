@@ -29,7 +29,7 @@ from advisor.digest import digest
 from advisor.estimators.throttle_loss import throttle_loss
 from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
-from advisor.gpu_work import WorkLimits, freed, hours_of, means, recent, unfit, unread, whole_hours
+from advisor.gpu_work import WorkLimits, freed, hours_of, is_dark, means, recent, unfit, unread, whole_hours
 from advisor.model import Rule, Source, Verdict
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
@@ -72,7 +72,11 @@ def evaluate(evidence: Evidence, limits: SlowClockLimits) -> Iterator[Verdict]:
     blind = 0
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
-        if lately and not any(knows_slowing(hour) and hour.sm_clock_hz is not None for hour in lately):
+        if (
+            is_dark(evidence, gpu)
+            if not lately
+            else not any(knows_slowing(hour) and hour.sm_clock_hz is not None for hour in lately)
+        ):
             blind += 1
         slow = _slow(evidence, gpu, limits)
         if slow is None:

@@ -33,6 +33,7 @@ from advisor.gpu_work import (
     WorkLimits,
     freed,
     hours_of,
+    is_dark,
     little_work,
     mean,
     means,
@@ -86,6 +87,7 @@ def evaluate(evidence: Evidence, limits: TensorCoresUnusedLimits) -> Iterator[Ve
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately or gpu.gpu_uuid in engines:
+            blind += not lately and is_dark(evidence, gpu)
             continue
         if any(mean(lately, name) is None for name in COUNTERS):
             blind += 1

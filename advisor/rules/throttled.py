@@ -33,6 +33,7 @@ from advisor.gpu_work import (
     WorkLimits,
     freed,
     hours_of,
+    is_dark,
     mean,
     means,
     memory_bound,
@@ -74,6 +75,7 @@ def evaluate(evidence: Evidence, limits: ThrottledLimits) -> Iterator[Verdict]:
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately:
+            blind += is_dark(evidence, gpu)
             continue
         if all(hour.throttled_s is None and hour.slowed_thermal_s is None for hour in lately):
             blind += 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from advice_builders import (
@@ -88,6 +89,7 @@ def claims_nothing(findings: Sequence[Finding]) -> bool:
     return all(finding.saving.is_empty and finding.no_figure for finding in findings)
 
 
+@cache
 def no_saving_cases() -> dict[str, Evidence]:
     """Fleets on which nothing can be saved: healthy, standing by, or not seen well enough."""
     reset = work_hours()
