@@ -192,9 +192,12 @@ def _sharing(
 
 def _unknown_sharing(prefill: Range, *, off: bool, hit: float) -> str:
     state = "Prefix caching is off" if off else f"{percent(hit)} of the prompt tokens come from the cache"
+    find_out = (
+        "switch it on with one replica for a busy hour" if off else "look at the prompts of a busy hour"
+    )
     return (
         f"{state}, and computing prompts takes up to {percent(prefill.p90)} of the time; but whether prompts share"
-        " anything is not seen from here: switch it on with one replica for a busy hour, or set shared_prompt_ratio."
+        f" anything is not seen from here: {find_out}, or set shared_prompt_ratio."
     )
 
 
