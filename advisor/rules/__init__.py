@@ -22,6 +22,7 @@ from advisor.rules import (
     oversized_gpu,
     parked_model,
     pcie_bound,
+    phase_split,
     power_cap,
     quantization_candidate,
     rent_or_buy,
@@ -67,6 +68,7 @@ RULES: Final[tuple[Rule, ...]] = (
     tensor_cores_unused.RULE,
     slow_attention.RULE,
     speculative_decoding.RULE,
+    phase_split.RULE,
     rent_or_buy.RULE,
     shiftable_job.RULE,
 )

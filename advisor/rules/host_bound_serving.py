@@ -111,7 +111,7 @@ def _engine(evidence: Evidence, limits: HostBoundServingLimits, serving: Serving
             "Requests come and go: without a published time between tokens the batch of a step is not known well enough,"
             " and below one request the GPU waits for requests, not for its host."
         )
-        yield unjudged(RULE_ID, serving, ("inter_token_latency", "steady load"), why)
+        yield unjudged(RULE_ID, serving, ("itl_sum_s", "steady load"), why)
         return
     case = _case(evidence, serving, steps, formula.half_width, limits)
     if case is None or not _is_so(case, limits):
