@@ -1,6 +1,8 @@
 """R27: by memory utilization, never by low power; ranks of a job together; no month made of it."""
 
+import gzip
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from advice_builders import (
 )
 
 from advisor.engine import advise
-from core.activity import Activity
+from core.activity import Activity, classify
 from core.evidence import GpuEvidence
 from core.finding import Grade
 from core.hours import GpuHour
@@ -185,3 +187,30 @@ def test_an_earlier_workload_is_not_blamed() -> None:
     now = replace(JOB, first_ms=START_MS + 10 * HOUR_MS)
     (finding,) = found(advise(evidence([replace(stuck(), uses=(before, now))])), RULE)
     assert finding.subject.id == "slurm_job:77"
+
+
+@pytest.mark.shared_data
+def test_no_second_of_real_decode_looks_like_a_stuck_job(shared_data: Path) -> None:
+    """Even if it drew no more than an idle card: memory utilization alone tells decode from a spin."""
+    files = sorted(shared_data.glob("bsc_h100_vllm/**/metrics_gpu_device_nvidia_smi_dom_*.csv.gz"))
+    full = 0
+    for path in files:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            names = next(lines).strip().split(",")
+            next(lines)
+            for line in lines:
+                told = dict(zip(names, line.strip().split(","), strict=False))
+                if not all(told.get(name, "").isdigit() for name in ("sm", "mem")):
+                    continue
+                values = {
+                    "busy_ratio": int(told["sm"]) / 100,
+                    "memory_busy_ratio": int(told["mem"]) / 100,
+                    "power_w": 120.0,
+                    "power_limit_w": 700.0,
+                    "memory_used_bytes": 50e9,
+                    "process_count": 1.0,
+                }
+                full += values["busy_ratio"] >= 0.95
+                assert classify(values, memory_total_bytes=68e9).activity is not Activity.SPINNING
+    assert files
+    assert full > 1000, "the captures hold seconds that power alone would call stuck"
