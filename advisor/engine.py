@@ -5,11 +5,12 @@ once at the end, over evidence whose GPUs and engines hold identities and sums, 
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.digest import Digest, digests
-from advisor.model import Limits, Rule, Verdict
+from advisor.model import Counted, Limits, Rule, Verdict, counted
 from advisor.rules import RULES
 from advisor.waterfall import Spend
 from core.evidence import Evidence
@@ -18,6 +19,7 @@ from core.finding import Advice, Finding, NotEvaluated, Range, Subject, Totals
 log = logging.getLogger(__name__)
 
 FLEET = Subject("fleet", "fleet", "the fleet")
+FLEET_KEY = Subject(FLEET.kind, FLEET.id)
 
 
 def advise(
@@ -58,13 +60,14 @@ class _Said:
         verdicts: by subject. chunks: how many it judged.
         of_fleet: what it could not judge of the fleet as a whole, with the number of chunks that said so: one
             chunk without an engine does not make a fleet without engines.
-        failure: the first time it raised.
+        failure: the first time it raised. counts: subjects by what they lack, for one sentence each.
     """
 
     verdicts: dict[Subject, Verdict] = field(default_factory=dict)
     chunks: int = 0
     of_fleet: dict[NotEvaluated, int] = field(default_factory=dict)
     failure: NotEvaluated | None = None
+    counts: Counter[tuple[tuple[str, ...], str, str]] = field(default_factory=Counter)
 
 
 class AdviceRun:
@@ -128,7 +131,9 @@ class AdviceRun:
         try:
             for verdict in rule.evaluate(evidence, limits):
                 key = Subject(verdict.subject.kind, verdict.subject.id)
-                if rule.scope == "gpu" and isinstance(verdict, NotEvaluated) and key.kind == "fleet":
+                if isinstance(verdict, Counted):
+                    said.counts[verdict.missing, verdict.one, verdict.many] += verdict.count
+                elif rule.scope == "gpu" and isinstance(verdict, NotEvaluated) and key.kind == "fleet":
                     said.of_fleet[verdict] = said.of_fleet.get(verdict, 0) + 1
                 elif key in said.verdicts:
                     log.error("rule judged a subject twice", extra={"rule_id": rule.id, "subject": key.id})
@@ -154,9 +159,12 @@ def _everything(rule: Rule, said: _Said) -> list[Verdict]:
     for verdict, count in said.of_fleet.items():
         if count == said.chunks:
             found.setdefault(Subject(verdict.subject.kind, verdict.subject.id), verdict)
+    for (missing, one, many), count in sorted(said.counts.items()):
+        whole = counted(rule.id, missing, count, one, many)
+        found.setdefault(FLEET_KEY, NotEvaluated(rule.id, FLEET, missing, whole.why))
     found = {key: found[key] for key in sorted(found, key=lambda key: (key.kind, key.id))}
     if said.failure is not None:
-        taken = Subject(FLEET.kind, FLEET.id) in found
+        taken = FLEET_KEY in found
         subject = Subject("fleet", f"rule:{rule.id}") if taken else FLEET
         failure = said.failure
         found[Subject(subject.kind, subject.id)] = NotEvaluated(rule.id, subject, (), failure.why)

@@ -15,7 +15,7 @@ from advisor.digest import digest
 from advisor.fleet import month_h
 from advisor.idle import silence_h
 from advisor.memo import OncePerEvidence
-from advisor.model import Limits
+from advisor.model import Limits, counted
 from advisor.waterfall import base_of
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
@@ -146,8 +146,8 @@ def is_dark(evidence: Evidence, gpu: GpuEvidence) -> bool:
 def unread(rule_id: str, blind: int, missing: tuple[str, ...], why: str) -> Iterator[NotEvaluated]:
     """One sentence for all GPUs that lack the same counter; nothing when none does."""
     if blind:
-        who = "1 GPU" if blind == 1 else f"{blind} GPUs"
-        yield NotEvaluated(rule_id, FLEET, missing, f"{who} without {' or '.join(missing)}: {why}")
+        lack = f"without {' or '.join(missing)}: {why}"
+        yield counted(rule_id, missing, blind, f"1 GPU {lack}", f"{{count}} GPUs {lack}")
 
 
 def freed(evidence: Evidence, gpus: Sequence[GpuEvidence], hours: float, grade: Grade) -> Range:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from core.evidence import Evidence
-from core.finding import Effort, Finding, NotEvaluated, Risk
+from core.finding import Effort, Finding, NotEvaluated, Risk, Subject
 
 HEADINGS: Final = ("What it finds", "Why it costs", "When it is wrong", "What to do")
 """Every rule's docstring has these, in this order: it is the rule's page of the documentation."""
@@ -28,6 +28,24 @@ class Source:
 
     title: str
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(NotEvaluated):
+    """One sentence for all subjects of a fleet that lack the same; made by ``counted``, added up over chunks.
+
+    ``one`` is the sentence for one of them, ``many`` that for more, with ``{count}`` in it.
+    """
+
+    count: int = 0
+    one: str = ""
+    many: str = ""
+
+
+def counted(rule_id: str, missing: tuple[str, ...], count: int, one: str, many: str) -> Counted:
+    """What could not be judged of ``count`` subjects, at least one; arguments as of ``Counted``."""
+    why = one if count == 1 else many.replace("{count}", str(count))
+    return Counted(rule_id, Subject("fleet", "fleet", "the fleet"), missing, why, count, one, many)
 
 
 Verdict = Finding | NotEvaluated

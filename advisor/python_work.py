@@ -1,12 +1,13 @@
 """GPUs that work for Python programs which are no engine known here: what they run is their own secret."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from advisor.digest import digest
 from advisor.gpu_jobs import is_python, main_use, served
 from advisor.memo import OncePerEvidence
+from advisor.model import counted
 from core.evidence import Evidence, GpuEvidence
-from core.finding import NotEvaluated, Subject
+from core.finding import NotEvaluated
 
 MIN_ACTIVE_H = 1.0
 """Less work than this is a trial."""
@@ -28,9 +29,11 @@ def _python_gpus(evidence: Evidence) -> tuple[GpuEvidence, ...]:
 python_gpus = OncePerEvidence(_python_gpus)
 
 
-def unseen(evidence: Evidence, rule_id: str, missing: tuple[str, ...], why: str) -> Iterator[NotEvaluated]:
-    """One sentence on all of them; nothing where there are none."""
-    count = len(python_gpus(evidence))
+def unseen(
+    evidence: Evidence, rule_id: str, missing: tuple[str, ...], why: str, *, but: Collection[str] = ()
+) -> Iterator[NotEvaluated]:
+    """One sentence on all of them but those that were judged; nothing where there are none."""
+    count = sum(gpu.gpu_uuid not in but for gpu in python_gpus(evidence))
     if count:
         who = "1 GPU works" if count == 1 else f"{count} GPUs work"
         yield NotEvaluated(

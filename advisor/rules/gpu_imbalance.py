@@ -311,4 +311,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

@@ -29,7 +29,7 @@ from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
 from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
-from advisor.model import Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict, counted
 from advisor.recent import recent_hours, silence
 from advisor.serving import Serving, hour_shares, servings
 from core.evidence import Evidence, GpuEvidence
@@ -83,9 +83,9 @@ def evaluate(evidence: Evidence, limits: MemoryBoundDecodeLimits) -> Iterator[Ve
     ]
     blind = [gpu for gpu in at_work if not gpu_signs.has_counters(gpu)]
     if blind:
-        why = f"{len(blind)} GPUs worked without engine metrics and without profiling counters: what kind of work ran is not known."
+        why = "worked without engine metrics and without profiling counters: what kind of work ran is not known."
         missing = ("engine metrics", "dram_active_ratio", "sm_active_ratio")
-        yield NotEvaluated(RULE_ID, Subject("fleet", "fleet", "the fleet"), missing, why)
+        yield counted(RULE_ID, missing, len(blind), f"1 GPU {why}", f"{{count}} GPUs {why}")
     for gpu in at_work:
         if gpu_signs.has_counters(gpu):
             yield from _gpu(evidence, gpu, limits)

@@ -258,4 +258,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )
