@@ -208,14 +208,14 @@ def quiet_ratio(group: Sequence[Serving]) -> float | None:
 def _as_minute(hours: Sequence[EngineHour]) -> enova.Minute:
     """An hour of several replicas as one of ENOVA's windows: means over covered time, idle time included."""
 
-    def mean(hour: EngineHour, name: str) -> float:
-        return (getattr(hour, name).mean() or 0.0) * hour.busy_s / hour.covered_s
+    def mean(name: str) -> float:
+        of_each = (
+            sum(level * seconds for level, seconds in getattr(hour, name).seconds.items()) / hour.covered_s
+            for hour in hours
+        )
+        return float(sum(of_each)) / len(hours)
 
-    return enova.Minute(
-        pending=sum(mean(hour, "waiting") for hour in hours),
-        running=sum(mean(hour, "running") for hour in hours) / len(hours),
-        kv_used_ratio=sum(mean(hour, "kv_used") for hour in hours) / len(hours),
-    )
+    return enova.Minute(pending=0.0, running=mean("running"), kv_used_ratio=mean("kv_used"))
 
 
 def _fewer(

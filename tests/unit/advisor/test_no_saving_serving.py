@@ -14,6 +14,8 @@ from advisor.rules import (
     kv_thrash,
     no_prefix_cache,
     overload,
+    quantization_candidate,
+    small_batch,
     too_many_replicas,
 )
 from core.evidence import EngineEvidence, Evidence
@@ -131,7 +133,7 @@ def test_an_empty_fleet_is_refused_and_never_silent(rule: Any) -> None:
 
 def test_the_parts_never_save_more_than_the_whole() -> None:
     crowd = [replica(i, settings=LIMITED) for i in range(1, 6)]
-    advice = advise(fleet(*crowd))
+    advice = advise(fleet(*crowd), (small_batch.RULE, quantization_candidate.RULE, *RULES))
     cash, spend = advice.totals.cash_usd_month, advice.totals.spend_usd_month
     assert cash is not None
     assert spend is not None

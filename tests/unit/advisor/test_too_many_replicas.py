@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from serving_builders import fleet, judge, replica
 
 from advisor.engine import advise
+from advisor.rules import small_batch
 from advisor.rules.too_many_replicas import RULE, TooManyReplicasLimits
 from core.evidence import EngineEvidence
 from core.finding import Finding, Grade, NotEvaluated
@@ -184,7 +185,7 @@ def test_two_of_eight_gpus_of_a_node_free_capacity_and_no_cash() -> None:
 
 
 def test_small_batch_and_replicas_do_not_count_a_gpu_twice() -> None:
-    advice = advise(fleet(*(replica(i, settings=LIMITED) for i in (1, 2))))
+    advice = advise(fleet(*(replica(i, settings=LIMITED) for i in (1, 2))), [small_batch.RULE, RULE])
     assert {"small-batch", "too-many-replicas"} <= {f.rule_id for f in advice.findings}
     assert advice.totals.cash_usd_month is not None
     assert advice.totals.cash_usd_month.p50 == pytest.approx(1825.0)
@@ -194,7 +195,7 @@ def test_of_unequal_replicas_the_one_that_small_batch_names_goes_first() -> None
     """The full ones come last by name; were one of them named, two rules would free two GPUs where one can go."""
     small = [replica(i, settings=LIMITED) for i in (1, 2)]
     full = [replica(i, running=80.0, kv_used=0.1, step_s=0.012, settings=LIMITED) for i in (3, 4)]
-    advice = advise(fleet(*small, *full))
+    advice = advise(fleet(*small, *full), [small_batch.RULE, RULE])
     (finding,) = [f for f in advice.findings if f.rule_id == "too-many-replicas"]
     assert finding.evidence["replicas_then"] == 3
     assert finding.gpu_uuids == ("GPU-2",)
