@@ -35,10 +35,7 @@ def unseen(
     """One sentence on all of them but those that were judged; nothing where there are none."""
     count = sum(gpu.gpu_uuid not in but for gpu in python_gpus(evidence))
     if count:
-        who = "1 GPU works" if count == 1 else f"{count} GPUs work"
-        yield NotEvaluated(
-            rule_id,
-            Subject("fleet", "fleet", "the fleet"),
-            missing,
-            f"{who} for Python programs without engine metrics: {why}",
+        who = "for Python programs without engine metrics"
+        yield counted(
+            rule_id, missing, count, f"1 GPU works {who}: {why}", f"{{count}} GPUs work {who}: {why}"
         )

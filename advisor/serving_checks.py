@@ -1,10 +1,11 @@
 """What every serving rule asks before it judges: is there an engine, enough of its work, seen well enough, up to now."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from advisor.batch import Pressure, pressure
 from advisor.confidence import FLOOR_COVERED_H, FLOOR_DAYS, duration, is_short
-from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
+from advisor.engine_time import engine_coverage, engine_span_h
 from advisor.memo import OncePerEvidence
 from advisor.recent import silence
 from advisor.replica_group import peak_running, replica_key
@@ -18,9 +19,9 @@ from core.hours import EngineHour
 Refusal = tuple[tuple[str, ...], str]
 """What is missing, and why that matters."""
 
-STEP_GRADE: Mapping[str, Grade] = {"fit": Grade.B, "formula": Grade.C, "anchored": Grade.C}
+STEP_GRADE: Final[Mapping[str, Grade]] = {"fit": Grade.B, "formula": Grade.C, "anchored": Grade.C}
 """Grade of a figure by the basis of the step time under it (advisor-rules 7.3)."""
-UNPROVEN_STRETCH = 2.0
+UNPROVEN_STRETCH: Final = 2.0
 """Without a known batch limit and KV room, a batch is trusted up to this many times the largest seen."""
 
 
@@ -143,11 +144,3 @@ def slo_batch(
     if len(bounds) == 1:
         bounds.append(UNPROVEN_STRETCH * peak_running(serving))
     return max(1.0, min(bounds))
-
-
-def refused(
-    rule_id: str, servings_: Sequence[Serving], missing: tuple[str, ...], why: str
-) -> Iterator[NotEvaluated]:
-    """The same refusal for each of several engines."""
-    for serving in servings_:
-        yield NotEvaluated(rule_id, engine_subject(serving), missing, why)

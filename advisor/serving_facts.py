@@ -101,8 +101,8 @@ def is_shared(
 
 
 def memory_used_of(gpu: GpuEvidence) -> float:
-    """Typical memory in use over hours with work; 0 when none is known (no GPU is chosen by it then)."""
-    known = [h.memory_used_bytes for h in gpu.hours if h.memory_used_bytes is not None and h.active_s > 0]
+    """Typical memory in use over time with work; 0 when none is known (no GPU is chosen by it then)."""
+    known = [p.memory_used_bytes for p in gpu.parts if p.memory_used_bytes is not None and p.active_s > 0]
     return median(known) if known else 0.0
 
 

@@ -27,13 +27,15 @@ from advisor import small_batch_advice as advice
 from advisor.batch import Cause, Diagnosis, Pressure, diagnose, pressure
 from advisor.confidence import duration
 from advisor.engine_time import engine_coverage, engine_subject
+from advisor.estimators.decode_step import DecodeStep
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours, silence
 from advisor.replica_group import replica_key
 from advisor.serving import Serving, servings
-from core.evidence import Evidence
+from core.evidence import EngineEvidence, Evidence
 from core.finding import Effort, NotEvaluated, Risk, Subject
 from core.hours import EngineHour
+from core.series import HourSeries
 
 RULE_ID: Final = "small-batch"
 
@@ -75,7 +77,7 @@ def evaluate(evidence: Evidence, limits: SmallBatchLimits) -> Iterator[Verdict]:
             yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
             continue
         seen = _small(serving, serving.engine.hours, limits)
-        lately = _small(serving, recent_hours(serving.engine), limits)
+        lately = None if seen is None else _small(serving, recent_hours(serving.engine), limits)
         if seen is None or lately is None:
             continue
         before, now = diagnose(seen), diagnose(lately)
@@ -140,6 +142,8 @@ def _small(serving: Serving, hours: Sequence[EngineHour], limits: SmallBatchLimi
     """What pushes on the batch in those of ``hours`` where its median is small; None when they are too few."""
     model = serving.model
     assert model is not None
+    if hours is serving.engine.hours and not _may_be_small(serving.engine, model, limits):
+        return None
     small = [
         hour
         for hour in hours
@@ -150,6 +154,22 @@ def _small(serving: Serving, hours: Sequence[EngineHour], limits: SmallBatchLimi
     if sum(hour.busy_s for hour in small) < limits.min_small_ratio * sum(hour.busy_s for hour in hours):
         return None
     return pressure(small, serving.batch_ceiling)
+
+
+def _may_be_small(engine: EngineEvidence, model: DecodeStep, limits: SmallBatchLimits) -> bool:
+    """Whether enough of its hours can be small; of stored hours told by the medians that their days hold."""
+    if not isinstance(engine.hours, HourSeries):
+        return True
+    small_s = busy_s = hours = 0
+    for day in engine.days:
+        for seconds, median in zip(day.busy_s, day.running_p50, strict=True):
+            if median is None:
+                continue
+            hours += 1
+            busy_s += seconds
+            if model.saturation(median) < limits.max_saturation_ratio:
+                small_s += seconds
+    return small_s + hours >= limits.min_small_ratio * busy_s  # a second an hour for rounding
 
 
 def _changed(before: Diagnosis, now: Diagnosis) -> str:
