@@ -10,13 +10,23 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import agent_cost, answers, folding, imports, ingest_server, kill_rounds, roll_ups, stores
+from bench import (
+    agent_cost,
+    answers,
+    fleet_advice,
+    folding,
+    imports,
+    ingest_server,
+    kill_rounds,
+    roll_ups,
+    stores,
+)
 from bench.databases import postgresql_server
 from bench.measure import Figure, shown, table
 from core.clock import iso, now_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
-GROUPS = ("agent", "kills", "ingest", "server", "import", "fold", "roll-up", "answer")
+GROUPS = ("agent", "kills", "ingest", "server", "import", "fold", "roll-up", "answer", "fleet")
 
 
 def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[Figure]:
@@ -39,6 +49,8 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
                 yield from roll_ups.run(server, runs)
     if "answer" in groups:
         yield from answers.run(runs)
+    if "fleet" in groups:
+        yield from fleet_advice.run()
 
 
 def main() -> int:
