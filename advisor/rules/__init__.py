@@ -31,6 +31,7 @@ from advisor.rules import (
     slow_clock,
     small_batch,
     speculative_decoding,
+    static_batching,
     stuck_job,
     tensor_cores_unused,
     throttled,
@@ -69,6 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
     slow_attention.RULE,
     speculative_decoding.RULE,
     phase_split.RULE,
+    static_batching.RULE,
     rent_or_buy.RULE,
     shiftable_job.RULE,
 )

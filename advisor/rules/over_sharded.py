@@ -345,4 +345,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

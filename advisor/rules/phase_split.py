@@ -35,10 +35,12 @@ from advisor.phase_signs import Latency, Phases, latencies, phases
 from advisor.recent import recent_hours
 from advisor.serving import Serving, formula_of
 from advisor.serving_checks import merged, replica_groups
-from core.evidence import Evidence
+from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, Risk
 
 RULE_ID: Final = "phase-split"
+FAR: Final = 0.1
+"""A window's mean below this share of a promise has no fifth of its time above it."""
 NO_FIGURE: Final = (
     "No figure, because this is about latency: what keeping the promise is worth is not seen from here."
 )
@@ -80,6 +82,8 @@ def _engine(evidence: Evidence, limits: PhaseSplitLimits, serving: Serving) -> I
         missing = ("ttft_sum_s", "itl_sum_s")
         why = "Whether answers are late is only known where the engine publishes both latencies."
         yield unjudged(RULE_ID, serving, missing, why)
+        return
+    if _far_from(engine, "ttft", limits.ttft_limit_s) or _far_from(engine, "itl", limits.itl_limit_s):
         return
     known = latencies(engine.hours)
     breaches = _breaches(known, limits)
@@ -123,6 +127,12 @@ def _judged(
         " what holds tokens up is not seen (see host-bound-serving)."
     )
     yield unjudged(RULE_ID, serving, ("a sign of prefill between tokens",), why)
+
+
+def _far_from(engine: EngineEvidence, name: str, limit_s: float) -> bool:
+    """The mean of the whole window is a tenth of the promise: its hours need not be read."""
+    total_s, count = engine.total(f"{name}_sum_s"), engine.total(f"{name}_count")
+    return bool(count) and (total_s or 0.0) / (count or 1.0) < FAR * limit_s
 
 
 def _breaches(known: Sequence[Latency], limits: PhaseSplitLimits) -> list[Latency]:
@@ -268,4 +278,5 @@ RULE: Final = Rule(
         Source("vLLM: chunked prefill", "https://docs.vllm.ai/en/latest/configuration/optimization.html"),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

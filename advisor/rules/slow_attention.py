@@ -60,8 +60,7 @@ class SlowAttentionLimits(EngineLimits):
 def evaluate(evidence: Evidence, limits: SlowAttentionLimits) -> Iterator[Verdict]:
     """Every engine; one sentence for Python programs of which nothing tells."""
     yield from of_each_engine(evidence, RULE_ID, limits, partial(_engine, evidence, limits))
-    if evidence.engines:
-        yield from unseen(evidence, RULE_ID, ("context length", "attention kernel"), UNSEEN)
+    yield from unseen(evidence, RULE_ID, ("context length", "attention kernel"), UNSEEN)
 
 
 def kernel_said(serving: Serving) -> str | None:
