@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any, Final
 
 from advisor.confidence import HALF_WIDTH
@@ -141,7 +140,8 @@ def finding_of(evidence: Evidence, case: Case) -> Finding:
         stage="schedule",
         chart=profile_chart(
             sorted(
-                (float(index), round(fmean(shares), 4)) for index, shares in weekly(case.habit.hours).items()
+                (float(index), round(sum(shares) / len(shares), 4))
+                for index, shares in weekly(case.habit.hours).items()
             ),
             "share of the hour active",
             "hour of the week, 0 = Monday 00:00 UTC",

@@ -98,13 +98,17 @@ def weekly(hours: Iterable[Hour]) -> Mapping[int, Sequence[float]]:
     """Active shares by hour of the week, one per week seen."""
     bins: dict[int, list[float]] = {}
     for hour_ms, active in hours:
-        bins.setdefault(bin_of(hour_ms), []).append(active)
+        index = (hour_ms // HOUR_MS + MONDAY_H) % WEEK_H
+        if index in bins:
+            bins[index].append(active)
+        else:
+            bins[index] = [active]
     return bins
 
 
 def is_quiet(shares: Sequence[float], *, max_active: float, weeks_ratio: float) -> bool:
     """Off in enough of the weeks seen: ``weeks_ratio`` of four or more, all of fewer; never of none."""
-    idle = sum(share <= max_active for share in shares)
+    idle = len([share for share in shares if share <= max_active])
     needed = ceil(weeks_ratio * len(shares) - 1e-9) if len(shares) >= FULL_WEEKS else len(shares)
     return bool(shares) and idle >= needed
 

@@ -32,7 +32,7 @@ from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
 from advisor.holders import blinkered_hosts, during, is_numbered, named_workloads
 from advisor.idle import serving_hours, silence_h, typical_memory_bytes
-from advisor.model import Limits, Rule, Source, Verdict
+from advisor.model import Limits, Rule, Source, Verdict, counted
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence, WorkloadUse
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
@@ -43,6 +43,11 @@ RULE_ID: Final = "orphan-memory"
 APPLICATION_XIDS: Final = frozenset({13, 31, 43, 45, 94})
 """Faults that end a process and not the card (advisor-rules R26)."""
 SIGNS_NEEDED: Final = 2
+NAMELESS: Final = (
+    ("workloads",),
+    "memory without work on hosts where no process was ever named: lists are hidden or not read, and nobody can be missed.",
+)
+"""Why an empty list of owners means nothing on a host that lists nobody."""
 
 
 class OrphanMemoryLimits(Limits):
@@ -88,7 +93,8 @@ NOT_HELD: Final = Held((), (), None)
 
 
 def evaluate(evidence: Evidence, limits: OrphanMemoryLimits) -> Iterator[Verdict]:
-    """Every GPU that is held without work now."""
+    """Every GPU that is held without work now; those of hosts without any named process in one sentence."""
+    nameless = 0
     for gpu in evidence.gpus:
         if digest(evidence, gpu).parked_h < limits.min_held_h:
             continue
@@ -99,10 +105,15 @@ def evaluate(evidence: Evidence, limits: OrphanMemoryLimits) -> Iterator[Verdict
         signs = signs_of(gpu, held, limits)
         if refusal is None and len(signs) < SIGNS_NEEDED:
             refusal = _one_sign(held, signs)
-        if refusal is not None:
+        if refusal == NAMELESS:
+            nameless += 1
+        elif refusal is not None:
             yield NotEvaluated(RULE_ID, gpu_subject(gpu), *refusal)
         else:
             yield _finding(evidence, gpu, held, signs, limits)
+    if nameless:
+        one, many = f"1 GPU holds {NAMELESS[1]}", f"{{count}} GPUs hold {NAMELESS[1]}"
+        yield counted(RULE_ID, NAMELESS[0], nameless, one, many)
 
 
 def held_of(evidence: Evidence, gpu: GpuEvidence, limits: OrphanMemoryLimits) -> Held:
@@ -183,10 +194,7 @@ def _refusal(
             "process names",
         ), "The agent sees another PID namespace than the driver: containers hide who holds the memory."
     if not named_workloads(evidence).get(host):
-        return (
-            ("workloads",),
-            "Memory is held, but no process of this host was ever named in the window: lists are hidden or not read.",
-        )
+        return NAMELESS
     return None
 
 

@@ -228,4 +228,5 @@ RULE: Final = Rule(
         Source("Slurm: sbatch --begin", "https://slurm.schedmd.com/sbatch.html"),
     ),
     evaluate=evaluate,
+    scope="fleet",
 )

@@ -21,6 +21,7 @@ JOB = use("slurm_job", "77", name="job 77 (train)", user="ada", to_h=LEFT)
 SHELL = use("process", "10:5", name="python", to_h=HOURS)
 GONE = use("process", "4242:0", name="pid 4242", from_h=LEFT, to_h=HOURS)
 HIDDEN = use("process", "4242:0", name="pid 4242 (another PID namespace)", from_h=LEFT, to_h=HOURS)
+OTHER = replace(gpu().identity, gpu_uuid="GPU-o")
 NEIGHBOUR = replace(gpu(gpu_hours(HOURS), uuid="GPU-n"), uses=(SHELL,))
 
 
@@ -79,8 +80,10 @@ def test_containers_that_hide_processes_are_refused() -> None:
 
 
 def test_a_host_without_any_named_process_is_refused() -> None:
-    advice = advise(evidence([left_behind(uses=())]))
-    assert refused(advice, RULE)[0].missing == ("workloads",)
+    advice = advise(evidence([left_behind(uses=()), replace(left_behind(uses=()), identity=OTHER)]))
+    (refusal,) = refused(advice, RULE)
+    assert refusal.missing == ("workloads",)
+    assert refusal.why.startswith("2 GPUs hold memory without work")
 
 
 def test_a_parked_model_with_a_known_owner_is_no_orphan() -> None:
