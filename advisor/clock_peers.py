@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from advisor.gpu_work import hours_of, mean, memory_bound, recent
+from advisor.gpu_work import hours_of, mean, memory_bound, recent_from_ms, whole_hours
 from advisor.memo import OncePerEvidence
 from core.evidence import Evidence, GpuEvidence
 from core.hours import GpuHour
@@ -58,9 +58,15 @@ def is_free(gpu: GpuEvidence, hour: GpuHour) -> bool:
     return hour.power_w is not None and limit is not None and hour.power_w < CAPPED_POWER_RATIO * limit
 
 
+def recent_parts(evidence: Evidence, gpu: GpuEvidence) -> Sequence[GpuHour]:
+    """Its last days (hours, where it has no days) at work throughout: the whole fleet is compared without its hours."""
+    since_ms = recent_from_ms(evidence)
+    return whole_hours(part for part in gpu.parts if part.hour_ms >= since_ms)
+
+
 def clocking(evidence: Evidence, gpu: GpuEvidence) -> Clocking | None:
-    """The card's last day of free work; None without any."""
-    hours = [hour for hour in recent(evidence, gpu).whole if is_free(gpu, hour)]
+    """The card's last days of free work; None without any."""
+    hours = [part for part in recent_parts(evidence, gpu) if is_free(gpu, part)]
     clock = mean(hours, "sm_clock_hz")
     return None if clock is None else Clocking(clock, hours, memory_bound(hours))
 

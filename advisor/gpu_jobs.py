@@ -1,4 +1,7 @@
-"""Which GPUs belong to one job: told by the workloads that held them."""
+"""Which GPUs of a host belong to one job: told by the workloads that held them.
+
+A job over several hosts is told host by host: a fleet is judged in chunks of whole hosts, however it is cut.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +13,6 @@ from core.finding import Subject
 
 PYTHON: Final = ("python", "pt_main_thread", "torchrun", "accelerate", "deepspeed")
 """Beginnings of the names of deep-learning processes."""
-JOB_WIDE: Final = frozenset({"slurm_job"})
-"""Kinds whose key names the same job on every host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def _jobs(evidence: Evidence) -> Mapping[str, Job]:
     for gpu in evidence.gpus:
         use = main_use(gpu)
         if use is not None and not use.shared:
-            groups.setdefault(_group(use), []).append(Member(gpu, use))
+            groups.setdefault(_group(gpu, use), []).append(Member(gpu, use))
     return {
         member.gpu.gpu_uuid: job
         for members in groups.values()
@@ -80,22 +81,21 @@ def _jobs(evidence: Evidence) -> Mapping[str, Job]:
 jobs = OncePerEvidence(_jobs)
 
 
-def _group(use: WorkloadUse) -> tuple[object, ...]:
-    """What the ranks of one job have in common."""
-    workload = use.workload
-    if workload.kind in JOB_WIDE:
-        return workload.kind, workload.key
+def _group(gpu: GpuEvidence, use: WorkloadUse) -> tuple[object, ...]:
+    """What the ranks of one job on one host have in common."""
+    workload, host = use.workload, gpu.identity.host
     if workload.kind == "process":
-        return workload.kind, workload.host, workload.name, workload.user, use.first_ms
-    return workload.kind, workload.host, workload.key
+        return workload.kind, host, workload.name, workload.user, use.first_ms
+    return workload.kind, host, workload.key
 
 
 def _job(members: list[Member]) -> Job:
     workload = members[0].use.workload
     keys = {member.use.workload.key for member in members}
-    label = workload.name if workload.host is None else f"{workload.name} on {workload.host}"
+    host = members[0].gpu.identity.host
+    label = workload.name if host is None else f"{workload.name} on {host}"
     return Job(
-        Subject("workload", f"{workload.kind}:{min(keys)}", label),
+        Subject("workload", f"{workload.kind}:{min(keys)}" + ("" if host is None else f"@{host}"), label),
         tuple(members),
         certain=len(keys) == 1,
     )

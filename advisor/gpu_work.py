@@ -4,7 +4,7 @@ Advice on clocks, links and pipes holds only when it is still so. The last day o
 candidate, and only candidates are read in full: a fleet of thousands stays cheap.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -21,6 +21,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade, NotEvaluated, Range, Subject
 from core.hours import GpuHour
+from core.series import HourSeries, hours_since
 from core.units import HOUR_MS
 
 FLEET: Final = Subject("fleet", "fleet", "the fleet")
@@ -56,28 +57,52 @@ class Recent:
     whole: Sequence[GpuHour]
 
 
-def _recent(evidence: Evidence) -> Mapping[str, Recent]:
-    """Every GPU's last day of work by UUID."""
-    since_ms = evidence.window.to_ms - RECENT_SPAN_H * HOUR_MS
-    return {gpu.gpu_uuid: _recent_of(gpu, since_ms) for gpu in evidence.gpus}
+def _recents(_evidence: Evidence) -> dict[str, Recent]:
+    """What was asked for so far, by UUID."""
+    return {}
+
+
+recents = OncePerEvidence(_recents)
+
+
+def recent(evidence: Evidence, gpu: GpuEvidence) -> Recent:
+    """The GPU's last day of work; of stored hours only those are read."""
+    kept = recents(evidence)
+    if gpu.gpu_uuid not in kept:
+        kept[gpu.gpu_uuid] = _recent_of(gpu, recent_from_ms(evidence))
+    return kept[gpu.gpu_uuid]
+
+
+def recent_from_ms(evidence: Evidence) -> int:
+    """Where the present begins."""
+    return evidence.window.to_ms - RECENT_SPAN_H * HOUR_MS
 
 
 def _recent_of(gpu: GpuEvidence, since_ms: int) -> Recent:
     active = [
         hour
-        for hour in gpu.hours[-RECENT_SPAN_H:]
-        if hour.hour_ms >= since_ms and hour.active_s >= 0.5 * hour.covered_s > 0
+        for hour in hours_since(gpu.hours, _first_worth(gpu, since_ms))
+        if hour.active_s >= 0.5 * hour.covered_s > 0
     ]
     latest = active[-RECENT_WORK_HOURS:]
     return Recent(latest, whole_hours(latest))
 
 
-recents = OncePerEvidence(_recent)
-
-
-def recent(evidence: Evidence, gpu: GpuEvidence) -> Recent:
-    """The GPU's last day of work."""
-    return recents(evidence)[gpu.gpu_uuid]
+def _first_worth(gpu: GpuEvidence, since_ms: int) -> int:
+    """From when on the last day of work is read: what the days tell of it, where they are stored."""
+    if not isinstance(gpu.hours, HourSeries):
+        return since_ms
+    found: list[int] = []
+    for day in reversed(gpu.days):
+        starts = [
+            day.day_ms + n * HOUR_MS
+            for n in reversed(range(len(day.covered_s)))
+            if day.active_s[n] + 1 >= 0.5 * day.covered_s[n] > 0
+        ]
+        found += [start for start in starts if start >= since_ms]
+        if len(found) >= RECENT_WORK_HOURS or day.day_ms < since_ms:
+            break
+    return found[:RECENT_WORK_HOURS][-1] if found else since_ms + RECENT_SPAN_H * HOUR_MS
 
 
 def whole_hours(hours: Iterable[GpuHour]) -> Sequence[GpuHour]:
@@ -143,11 +168,13 @@ def is_dark(evidence: Evidence, gpu: GpuEvidence) -> bool:
     return seen.unknown_h > 0.5 * seen.covered_h
 
 
-def unread(rule_id: str, blind: int, missing: tuple[str, ...], why: str) -> Iterator[NotEvaluated]:
+def unread(
+    rule_id: str, blind: Sequence[GpuEvidence], missing: tuple[str, ...], why: str
+) -> Iterator[NotEvaluated]:
     """One sentence for all GPUs that lack the same counter; nothing when none does."""
     if blind:
         lack = f"without {' or '.join(missing)}: {why}"
-        yield counted(rule_id, missing, blind, f"1 GPU {lack}", f"{{count}} GPUs {lack}")
+        yield counted(rule_id, missing, len(blind), f"1 GPU {lack}", f"{{count}} GPUs {lack}")
 
 
 def freed(evidence: Evidence, gpus: Sequence[GpuEvidence], hours: float, grade: Grade) -> Range:

@@ -66,7 +66,6 @@ def evaluate(evidence: Evidence, limits: DecodeClockLimits) -> Iterator[Verdict]
         why = "No LLM engine is seen: scrape or import its /metrics."
         yield NotEvaluated(RULE_ID, FLEET, ("engine metrics",), why)
         return
-    unpaid = 0
     for serving in servings(evidence):
         if serving.engine.busy_s <= 0:
             continue
@@ -79,7 +78,8 @@ def evaluate(evidence: Evidence, limits: DecodeClockLimits) -> Iterator[Verdict]
         if effect is None or not _still_bound(serving, limits):
             continue
         if not evidence.site.pays_for_power:
-            unpaid += 1
+            why = "Decoding is memory-bound, but power is in the price of the GPUs: a lower clock would save nothing here."
+            yield NotEvaluated(RULE_ID, engine_subject(serving), ("pays_for_power",), why)
             continue
         hours = _hours(evidence, serving)
         refusal = _refusal(evidence, serving, hours, limits)
@@ -87,10 +87,6 @@ def evaluate(evidence: Evidence, limits: DecodeClockLimits) -> Iterator[Verdict]
             yield NotEvaluated(RULE_ID, engine_subject(serving), *refusal)
         elif not _is_low(serving, hours, limits):
             yield _finding(evidence, serving, hours, effect, limits)
-    if unpaid:
-        who = "1 engine decodes" if unpaid == 1 else f"{unpaid} engines decode"
-        why = f"{who} memory-bound, but power is in the price of the GPUs: a lower clock would save nothing here."
-        yield NotEvaluated(RULE_ID, FLEET, ("pays_for_power",), why)
 
 
 def _still_bound(serving: Serving, limits: DecodeClockLimits) -> bool:

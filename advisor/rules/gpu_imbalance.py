@@ -17,6 +17,7 @@ What to do
     by measured time, not by layers.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -29,7 +30,6 @@ from advisor.facts import percent, price_facts, rounded, time_chart, window_fact
 from advisor.fleet import label
 from advisor.gpu_jobs import Job, jobs, served
 from advisor.gpu_work import (
-    FLEET,
     WorkLimits,
     freed,
     hours_of,
@@ -84,23 +84,25 @@ def evaluate(evidence: Evidence, limits: GpuImbalanceLimits) -> Iterator[Verdict
     """Every job over several GPUs."""
     engines = served(evidence)
     seen: set[int] = set()
-    blind = dark = 0
+    blind: list[GpuEvidence] = []
+    dark: list[GpuEvidence] = []
     for gpu in evidence.gpus:
         job = jobs(evidence).get(gpu.gpu_uuid)
         if job is None:
-            blind += not gpu.uses and bool(recent(evidence, gpu).active)
-            dark += is_dark(evidence, gpu)
+            if is_dark(evidence, gpu):
+                dark.append(gpu)
+            elif not gpu.uses and recent(evidence, gpu).active:
+                blind.append(gpu)
             continue
         if id(job) in seen or len(job.members) < 2:
             continue
         seen.add(id(job))
         if not engines.intersection(member.gpu.gpu_uuid for member in job.members):
             yield from _judge(evidence, job, limits)
-    if dark:
-        yield from unread(RULE_ID, dark, ("busy_ratio",), "how their work is spread is not known.")
-    elif blind > 1:
-        why = f"{blind} GPUs worked for programs that are not known: which of them belong to one job is not told."
-        yield NotEvaluated(RULE_ID, FLEET, ("workload",), why)
+    hosts = Counter(gpu.identity.host for gpu in blind)
+    several = [gpu for gpu in blind if hosts[gpu.identity.host] > 1]
+    yield from unread(RULE_ID, dark, ("busy_ratio",), "how their work is spread is not known.")
+    yield from unread(RULE_ID, several, ("workload",), "which of them belong to one job is not told.")
 
 
 def _judge(evidence: Evidence, job: Job, limits: GpuImbalanceLimits) -> Iterator[Verdict]:
@@ -311,5 +313,4 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
-    scope="fleet",
 )

@@ -79,7 +79,7 @@ def evaluate(evidence: Evidence, limits: InputBoundLimits) -> Iterator[Verdict]:
     """Every job with a starved GPU, and every starved GPU without a job."""
     engines = served(evidence)
     groups: dict[Subject, list[GpuEvidence]] = {}
-    dark = sum(is_dark(evidence, gpu) for gpu in evidence.gpus)
+    dark = [gpu for gpu in evidence.gpus if is_dark(evidence, gpu)]
     yield from unread(RULE_ID, dark, ("busy_ratio",), "whether they starve is not known.")
     for gpu in evidence.gpus:
         if gpu.gpu_uuid in engines or not _starved(recent(evidence, gpu).active, limits):

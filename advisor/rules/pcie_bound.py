@@ -97,15 +97,15 @@ class Link:
 
 def evaluate(evidence: Evidence, limits: PcieBoundLimits) -> Iterator[Verdict]:
     """Every GPU at work."""
-    blind = 0
+    blind: list[GpuEvidence] = []
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately:
-            blind += is_dark(evidence, gpu)
+            blind += [gpu] if is_dark(evidence, gpu) else []
             continue
         link = _link(evidence, gpu, limits)
         if link is None and mean(lately, "pcie_bytes_per_s") is None:
-            blind += 1
+            blind.append(gpu)
             continue
         cause = _cause(lately, link, limits)
         doubt = None if cause is not None else _doubt(lately, link, limits)

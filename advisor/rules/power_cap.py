@@ -30,7 +30,6 @@ from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, w
 from advisor.fleet import billing, gpu_subject, label, month_h
 from advisor.gpu_jobs import served
 from advisor.gpu_work import (
-    FLEET,
     WorkLimits,
     hours_of,
     is_dark,
@@ -84,41 +83,28 @@ class Plan:
 def evaluate(evidence: Evidence, limits: PowerCapLimits) -> Iterator[Verdict]:
     """Every GPU with compute-bound work."""
     engines = served(evidence)
-    blind = 0
+    blind: list[GpuEvidence] = []
     candidates: list[GpuEvidence] = []
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately or gpu.gpu_uuid in engines:
-            blind += not lately and is_dark(evidence, gpu)
+            blind += [gpu] if not lately and is_dark(evidence, gpu) else []
             continue
         if share(lately, Activity.BUSY, Activity.UNKNOWN) > 0.5:
-            blind += 1
+            blind.append(gpu)
         elif share(lately, Activity.COMPUTE_BOUND) >= limits.min_compute_ratio:
             candidates.append(gpu)
     why = "whether their work is compute-bound is not known."
     yield from unread(RULE_ID, blind, ("sm_active_ratio", "tensor_active_ratio"), why)
-    if not candidates:
-        return
-    missing = _unpaid(evidence, len(candidates))
-    if missing is not None:
-        yield missing
-        return
-    for gpu in candidates:
-        yield _judge(evidence, gpu, limits)
-
-
-def _unpaid(evidence: Evidence, count: int) -> NotEvaluated | None:
-    """Where somebody else pays the power, or nobody knows its price, there is nothing to weigh the time against."""
-    who = "1 GPU is" if count == 1 else f"{count} GPUs are"
     if not evidence.site.pays_for_power:
-        why = f"{who} compute-bound, but power is in their price: a cap would only make them slower."
-        return NotEvaluated(RULE_ID, FLEET, ("pays_for_power",), why)
-    if evidence.site.tariff_usd_per_kwh is None:
-        why = (
-            f"{who} compute-bound, but without a tariff the longer time cannot be weighed against the energy."
-        )
-        return NotEvaluated(RULE_ID, FLEET, ("tariff_usd_per_kwh",), why)
-    return None
+        why = "power is in their price, and a cap would only make their compute-bound work slower."
+        yield from unread(RULE_ID, candidates, ("pays_for_power",), why)
+    elif evidence.site.tariff_usd_per_kwh is None:
+        why = "the longer time of their compute-bound work cannot be weighed against the energy."
+        yield from unread(RULE_ID, candidates, ("tariff_usd_per_kwh",), why)
+    else:
+        for gpu in candidates:
+            yield _judge(evidence, gpu, limits)
 
 
 def _judge(evidence: Evidence, gpu: GpuEvidence, limits: PowerCapLimits) -> Verdict:

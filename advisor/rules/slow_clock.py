@@ -23,13 +23,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from advisor.clock_peers import Clocking, clockings, is_free, knows_slowing, peers_of
+from advisor.clock_peers import Clocking, clockings, is_free, knows_slowing, peers_of, recent_parts
 from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.estimators.throttle_loss import throttle_loss
 from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
-from advisor.gpu_work import WorkLimits, freed, hours_of, is_dark, means, recent, unfit, unread, whole_hours
+from advisor.gpu_work import WorkLimits, freed, hours_of, is_dark, means, unfit, unread, whole_hours
 from advisor.model import Rule, Source, Verdict
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
@@ -69,15 +69,15 @@ class Slow:
 
 def evaluate(evidence: Evidence, limits: SlowClockLimits) -> Iterator[Verdict]:
     """Every GPU at work."""
-    blind = 0
+    blind: list[GpuEvidence] = []
     for gpu in evidence.gpus:
-        lately = recent(evidence, gpu).whole
+        lately = recent_parts(evidence, gpu)
         if (
             is_dark(evidence, gpu)
             if not lately
             else not any(knows_slowing(hour) and hour.sm_clock_hz is not None for hour in lately)
         ):
-            blind += 1
+            blind.append(gpu)
         slow = _slow(evidence, gpu, limits)
         if slow is None:
             if _restarts(gpu, limits) and gpu.health.get("persistence_mode") == "disabled":

@@ -82,15 +82,15 @@ class Looks:
 
 def evaluate(evidence: Evidence, limits: TensorCoresUnusedLimits) -> Iterator[Verdict]:
     """Every GPU at work that no LLM engine serves from."""
-    blind = 0
+    blind: list[GpuEvidence] = []
     engines = served(evidence)
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately or gpu.gpu_uuid in engines:
-            blind += not lately and is_dark(evidence, gpu)
+            blind += [gpu] if not lately and is_dark(evidence, gpu) else []
             continue
         if any(mean(lately, name) is None for name in COUNTERS):
-            blind += 1
+            blind.append(gpu)
             continue
         looks = _looks(lately, limits)
         if looks is None:

@@ -71,14 +71,14 @@ class Slowing:
 
 def evaluate(evidence: Evidence, limits: ThrottledLimits) -> Iterator[Verdict]:
     """Every GPU at work."""
-    blind = 0
+    blind: list[GpuEvidence] = []
     for gpu in evidence.gpus:
         lately = recent(evidence, gpu).whole
         if not lately:
-            blind += is_dark(evidence, gpu)
+            blind += [gpu] if is_dark(evidence, gpu) else []
             continue
         if all(hour.throttled_s is None and hour.slowed_thermal_s is None for hour in lately):
-            blind += 1
+            blind.append(gpu)
             continue
         now = _slowing(gpu, lately, limits)
         if now is None:

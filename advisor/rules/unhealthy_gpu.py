@@ -69,13 +69,13 @@ class Sign:
 
 def evaluate(evidence: Evidence, limits: UnhealthyGpuLimits) -> Iterator[Verdict]:
     """Every GPU."""
-    blind = 0
+    blind: list[GpuEvidence] = []
     for gpu in evidence.gpus:
         signs = _signs(evidence, gpu, limits)
         if signs:
             yield _finding(evidence, gpu, signs)
         elif not gpu.health and not gpu.events:
-            blind += 1
+            blind.append(gpu)
         elif gpu.health and not _is_fresh(evidence, gpu, limits):
             age = "an unknown time" if gpu.health_ms is None else duration(_age_h(evidence, gpu.health_ms))
             why = f"Its health was last asked {age} before the end of the data: what it is now is not known."

@@ -71,7 +71,7 @@ def test_rented_time_that_nobody_waits_for_passes_it() -> None:
 def test_power_that_is_in_the_price_is_refused_for_all_at_once() -> None:
     (refusal,) = refused(run(own(), own(uuid="GPU-b"), site=SITE), ID)
     assert refusal.missing == ("pays_for_power",)
-    assert "2 GPUs are" in refusal.why
+    assert "2 GPUs without" in refusal.why
 
 
 def test_an_unknown_tariff_is_refused() -> None:
