@@ -31,13 +31,14 @@ from advisor.confidence import graded, seen_share, widened
 from advisor.digest import digest
 from advisor.engine_finding import engine_finding
 from advisor.engine_time import engine_span_h, engine_subject
-from advisor.estimators import decode_step, kv_need, kv_pool, smaller_gpu
+from advisor.estimators import decode_step, smaller_gpu
 from advisor.estimators.decode_step import DecodeStep
 from advisor.estimators.replicas import UTILIZATION
 from advisor.estimators.smaller_gpu import Carried
 from advisor.facts import as_facts, price_facts, time_chart
 from advisor.fleet import Release, month_h, releases
 from advisor.gpu_offers import Offer, cheaper
+from advisor.memory_need import needed_bytes
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.replica_group import peak_running, peak_tokens_per_s
 from advisor.serving import Serving, formula_of, half_width, profile_of, servings
@@ -223,23 +224,6 @@ def law_on(serving: Serving, spec: GpuSpec, correction: float) -> DecodeStep:
     assert serving.llm is not None
     width = half_width(serving.llm, spec, serving.precision)
     return replace(smaller_gpu.stretched(prior, correction), half_width=width)
-
-
-def needed_bytes(serving: Serving, batch: float) -> Range | None:
-    """Weights, KV cache of ``batch`` requests at once with R13's reserve, overhead; None when the KV use is not known."""
-    llm, weights, pool = serving.llm, serving.weights, serving.pool_tokens
-    kv_max = serving.engine.kv_used.max()
-    if llm is None or weights is None or pool is None or kv_max is None:
-        return None
-    more = max(1.0, batch / max(1.0, peak_running(serving)))
-    settings = serving.engine.identity.settings
-    tokens = max(kv_need.RESERVE * kv_max * more * pool, kv_pool.number(settings, "max_model_len") or 0.0)
-    return kv_need.needed_bytes(
-        weight_bytes=weights.total_bytes,
-        tokens=tokens,
-        kv_bytes_per_token=kv_pool.token_bytes(llm, settings),
-        tensor_parallel=1,
-    )
 
 
 def _finding(evidence: Evidence, serving: Serving, known: Facts, move: Move, release: Release) -> Finding:
