@@ -133,7 +133,8 @@ def _serve(settings: Settings, host: str, prepare: Callable[[str], None]) -> int
     logs.set_up()
     problem = driver_problem()
     if problem is not None and NO_DRIVER in problem:
-        raise GpuwiseError(problem)  # a driver that hangs or is being loaded may come; one that is not there does not
+        # One that hangs or is being loaded may come; one that is not there does not.
+        raise GpuwiseError(problem)
     if settings.sink == "database":
         try:
             prepare(settings.database_url)

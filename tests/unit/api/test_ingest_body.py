@@ -238,7 +238,14 @@ def test_more_values_than_anyone_has_are_not_parsed() -> None:
     assert caught.value.status == 413
 
 
-@pytest.mark.parametrize("sent", [b"plain", gzip.compress(b"{}" * 999)[:-9], gzip.compress(b"{}") + b"rest"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"plain", id="plain"),
+        pytest.param(gzip.compress(b"{}" * 999)[:-9], id="cut"),
+        pytest.param(gzip.compress(b"{}") + b"rest", id="with a rest"),
+    ],
+)
 def test_broken_gzip_is_refused(sent: bytes) -> None:
     with pytest.raises(RefusedError) as caught:
         inflate(sent, "gzip")
