@@ -21,19 +21,19 @@ class Signs:
 
 
 def has_counters(gpu: GpuEvidence) -> bool:
-    """Profiling counters over at least half of its working hours."""
-    work = [hour for hour in gpu.hours if hour.active_s > 0]
+    """Profiling counters over at least half of its days with work (hours, where it has no days)."""
+    work = [part for part in gpu.parts if part.active_s > 0]
     seen = sum(1 for h in work if h.dram_active_ratio is not None and h.sm_active_ratio is not None)
     return bool(work) and seen >= 0.5 * len(work)
 
 
 def counter_facts(gpu: GpuEvidence) -> dict[str, Any]:
-    """Means of the profiling counters over hours with work; only those that were read."""
+    """Means of the profiling counters over days (or hours) with work; only those that were read."""
     facts: dict[str, Any] = {}
     for name in PROFILING:
         known = [
             (value, hour.covered_s)
-            for hour in gpu.hours
+            for hour in gpu.parts
             if hour.active_s > 0 and (value := getattr(hour, name)) is not None
         ]
         total = sum(seconds for _, seconds in known)

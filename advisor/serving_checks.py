@@ -15,6 +15,7 @@ from core.evidence import EngineEvidence, Evidence
 from core.finding import Grade, NotEvaluated, Subject
 from core.histogram import Histogram
 from core.hours import EngineHour
+from core.series import parts_of
 
 Refusal = tuple[tuple[str, ...], str]
 """What is missing, and why that matters."""
@@ -85,22 +86,24 @@ replica_groups = OncePerEvidence(_groups)
 
 def publishes(hours: Sequence[EngineHour], name: str) -> bool:
     """Whether ``running``, ``waiting`` or ``kv_used`` is known in any of some hours."""
-    return any(getattr(hour, name).seconds for hour in hours)
+    return any(getattr(part, name).seconds for part in parts_of(hours))
 
 
 def highest(hours: Sequence[EngineHour], name: str) -> float | None:
     """Highest level of ``running``, ``waiting`` or ``kv_used`` in some hours; None without time."""
-    return max((top for hour in hours if (top := getattr(hour, name).max()) is not None), default=None)
+    return max(
+        (top for part in parts_of(hours) if (top := getattr(part, name).max()) is not None), default=None
+    )
 
 
 def merged(hours: Sequence[EngineHour], name: str) -> Histogram:
     """The histograms ``running``, ``waiting`` or ``kv_used`` of some hours together."""
-    return Histogram.merged(getattr(hour, name) for hour in hours)
+    return Histogram.merged(getattr(part, name) for part in parts_of(hours))
 
 
 def total(hours: Sequence[EngineHour], name: str) -> float | None:
     """Sum of an hour field; None when no hour knows it."""
-    known = [value for hour in hours if (value := getattr(hour, name)) is not None]
+    known = [value for part in parts_of(hours) if (value := getattr(part, name)) is not None]
     return float(sum(known)) if known else None
 
 

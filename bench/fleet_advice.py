@@ -136,7 +136,7 @@ class _Shape:
 
     def __init__(self, variant: int) -> None:
         self._random = random.Random(variant)
-        self._kind = ("healthy",) * 14 + ("empty",) * 2 + ("parked",) * 2 + ("nightly",) * 6
+        self._kind = ("healthy",) * 15 + ("empty",) * 4 + ("parked",) * 3 + ("nightly",) * 2
         self.kind = self._kind[variant]
         self.serves = (variant % 3 == 0 and self.kind in {"healthy", "nightly"}) or variant in {1, 2}
         self.held = self.kind != "empty"
@@ -227,7 +227,7 @@ class _Shape:
         batch = 4.0 if self.kind == "nightly" else 160.0
         spread = {batch * share: hour.active_s * part for share, part in ((0.5, 0.2), (1.0, 0.6), (1.5, 0.2))}
         spread = {level: s for level, s in spread.items() if s > 0}
-        rates = {level: level / (0.008 + 0.00004 * level) for level in spread}
+        rates = {level: level / (0.008 + 0.0001 * level) for level in spread}
         generated = sum(rates[level] * s for level, s in spread.items())
         return EngineHour(
             engine="",

@@ -234,8 +234,12 @@ class StoredHours(HourSeries[H, D]):
         return self._count
 
     def __reversed__(self) -> Iterator[H]:
-        for day_ms, _seen in reversed(self._seen):
-            yield from reversed(self.of_day(day_ms))
+        if not self._seen:
+            return
+        last_ms, _ = self._seen[-1]
+        yield from reversed(self.of_day(last_ms))
+        # Who looks past the last day mostly goes far back: one query then.
+        yield from reversed([hour for hour in self.all() if hour.hour_ms < last_ms])
 
     def _read(self, from_ms: int, to_ms: int | None) -> Sequence[H]:
         kept = self._group.kept(self._key)
