@@ -28,6 +28,7 @@ from store.models.recommendation_event import RecommendationEventRow
 from store.models.rollup_pending import RollupPendingRow
 from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
+from store.models.verification import VerificationRow
 from store.models.workload import WorkloadRow
 
 MODELS: Final[tuple[type[Base], ...]] = (
@@ -53,6 +54,7 @@ MODELS: Final[tuple[type[Base], ...]] = (
     PriceRow,
     RecommendationRow,
     RecommendationEventRow,
+    VerificationRow,
     JobRunRow,
     MailLogRow,
     MetaRow,

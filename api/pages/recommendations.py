@@ -41,6 +41,7 @@ VIEWS: Final[dict[str, tuple[str, tuple[Status, ...]]]] = {
 NOT_JUDGED: Final = "not-judged"
 """What the last recorded run of the rules refused to judge."""
 MOST_NOTE: Final = 2_000
+MOST_WHO: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class LifeLine:
     at_ms: int
     word: Word
     note: str | None
+    who: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
         grade_word=grade_word(finding),
         status_word=STATUS[rec.status],
         life=tuple(
-            LifeLine(event.at_ms, STATUS[event.status], event.note)
+            LifeLine(event.at_ms, STATUS[event.status], event.note, event.who)
             for event in recommendations.events(scope.session, rec.id)
         ),
         gpus=tuple(
@@ -244,5 +246,5 @@ def detail_page(scope: ScopeDep, id_: IdPath) -> str:
 def take_step(id_: IdPath, step: Act, fields: FormDep, session: SessionDep, now: NowDep) -> RedirectResponse:
     """Take a step from a form and show the recommendation again."""
     note, until = fields.get("note", "")[:MOST_NOTE], fields.get("until") or None
-    act(session, id_, step, now, note=note, until=until)
+    act(session, id_, step, now, note=note, until=until, who=fields.get("who", "")[:MOST_WHO])
     return RedirectResponse(f"/recommendations/{id_}", 303)

@@ -1,13 +1,17 @@
 """What people do with a recommendation: claim, done, snooze, dismiss, reopen, and when each applies."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from sqlalchemy.orm import Session
 
+from api.resources.columns import about
 from api.resources.recommendations import RecommendationRow, row_of
 from api.resources.scope import parse_time
+from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
 from core.finding import Status
 from store.queries import recommendations as kept
@@ -52,13 +56,45 @@ def find(session: Session, id_: int) -> RecommendationRow:
     return row_of(found.finding, found)
 
 
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step of a recommendation's life."""
+
+    at: Annotated[datetime, about("When, UTC.")]
+    status: Annotated[Status, about("What it became.")]
+    before: Annotated[Status | None, about("What it was; null: found for the first time.")]
+    who: Annotated[str | None, about("Who took the step; null: the rules, or nobody told.")]
+    note: Annotated[str | None, about("Why.")]
+
+
+def steps(session: Session, id_: int) -> list[StepView]:
+    """Every step of one recommendation, oldest first.
+
+    Raises:
+        NotFoundError: there is none of that number.
+    """
+    find(session, id_)
+    return [
+        StepView(from_ms(event.at_ms), event.status, event.before, event.who, event.note)
+        for event in kept.events(session, id_)
+    ]
+
+
 def act(
-    session: Session, id_: int, step: Act, now_ms: int, *, note: str | None, until: str | None
+    session: Session,
+    id_: int,
+    step: Act,
+    now_ms: int,
+    *,
+    note: str | None,
+    until: str | None,
+    who: str | None = None,
 ) -> RecommendationRow:
     """Take a step and return the recommendation as it is then.
 
     Args:
         note: in the person's words; required to dismiss.
+        who: name of the person; kept with the step, None: not told.
         until: when a snoozed one returns: a time, or a day after now; required to snooze.
 
     Raises:
@@ -79,5 +115,7 @@ def act(
             raise UsageError(f"until {until} is not in the future: name a later time")
     elif until is not None:
         raise UsageError(f"until belongs to snooze, not to {step}")
-    kept.set_status(session, id_, BECOMES[step], now_ms, note=reason, until_ms=until_ms)
+    kept.set_status(
+        session, id_, BECOMES[step], now_ms, note=reason, until_ms=until_ms, who=(who or "").strip() or None
+    )
     return find(session, id_)

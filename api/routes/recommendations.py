@@ -13,7 +13,7 @@ from api.ranking import rank
 from api.resources import recommendation_actions as actions
 from api.resources.advise import last_run
 from api.resources.as_json import to_json
-from api.resources.recommendation_actions import Act
+from api.resources.recommendation_actions import Act, StepView
 from api.resources.recommendations import RecommendationRow, TotalsView, row_of, totals_view
 from api.text import Storable
 from core.clock import from_ms
@@ -45,6 +45,7 @@ class StepBody(BaseModel):
     note: Storable | None = Field(
         default=None, max_length=2_000, description="In your words; required to dismiss."
     )
+    who: Storable | None = Field(default=None, max_length=200, description="Who you are; kept with the step.")
     until: str | None = Field(
         default=None, max_length=40, description="Snooze only, required: the time or day it returns."
     )
@@ -81,4 +82,11 @@ def take_step(
 ) -> Response:
     """Claim it, say it is done, snooze it until a time, dismiss it with a reason, reopen it."""
     given = body or StepBody()
-    return JSONResponse(to_json(actions.act(session, id_, step, now, note=given.note, until=given.until)))
+    row = actions.act(session, id_, step, now, note=given.note, until=given.until, who=given.who)
+    return JSONResponse(to_json(row))
+
+
+@router.get("/{id_}/events", response_model=list[StepView])
+def steps_of(session: SessionDep, id_: IdPath) -> Response:
+    """Every step of its life, oldest first: who, when, why."""
+    return JSONResponse(to_json(actions.steps(session, id_)))

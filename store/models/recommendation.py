@@ -10,7 +10,11 @@ from store.models.base import Base, SmallKey, one_of
 
 
 class RecommendationRow(Base):
-    """A finding by its fingerprint, as last found (``finding`` is JSON), with what people did about it."""
+    """A finding by its fingerprint, as last found (``finding`` is JSON), with what people did about it.
+
+    ``acted_finding`` is the finding as it was when somebody last took a step: what a return, and a verification, is
+    measured against; NULL while nobody has.
+    """
 
     __tablename__ = "recommendation"
     __table_args__ = (CheckConstraint(one_of("status", Status), name="status"),)
@@ -22,6 +26,7 @@ class RecommendationRow(Base):
     subject_id: Mapped[str]
     status: Mapped[str] = mapped_column(index=True)
     finding: Mapped[str]
+    acted_finding: Mapped[str | None]
     opened_at: Mapped[datetime]
     seen_at: Mapped[datetime]
     snoozed_until: Mapped[datetime | None]

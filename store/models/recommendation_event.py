@@ -10,7 +10,7 @@ from store.models.base import Base, BigKey, one_of
 
 
 class RecommendationEventRow(Base):
-    """One change; ``status_from`` NULL is the first time the finding was found."""
+    """One change; ``status_from`` NULL is the first time the finding was found, ``who`` NULL the rules."""
 
     __tablename__ = "recommendation_event"
     __table_args__ = (
@@ -24,3 +24,4 @@ class RecommendationEventRow(Base):
     status_from: Mapped[str | None]
     status_to: Mapped[str]
     note: Mapped[str | None]
+    who: Mapped[str | None]

@@ -1,6 +1,6 @@
 """Recommendations: findings followed over time. Every change of status is kept as an event."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -12,6 +12,7 @@ from core.clock import from_ms, to_ms
 from core.errors import StoreError
 from core.finding import Advice, Finding, NotEvaluated, Status
 from core.units import DAY_MS
+from core.verification import Ledger
 from store import finding_json
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
@@ -26,6 +27,10 @@ _FOUND_AGAIN: Final = {
 DONE_GRACE_MS: Final = 7 * DAY_MS
 """How long a done finding stays done while it is still found: rules look back seven days, so until then it may be
 found from the days before somebody acted."""
+_SET_ASIDE: Final = frozenset({Status.SNOOZED.value, Status.DISMISSED.value})
+_DECIDED: Final = frozenset({Status.CLAIMED, Status.DONE, Status.SNOOZED, Status.DISMISSED})
+GROWN_RATIO: Final = 1.25
+"""A saving that grew by more than a quarter since somebody set it aside is another decision."""
 _NAMED: Final = frozenset({"gpu", "engine"})
 """Kinds of subject that have hours of their own; any other is judged by the GPUs there are."""
 
@@ -38,6 +43,7 @@ class Recommendation:
         id: its key. finding: as last found. status: see ``core.finding.Status``.
         opened_at_ms: first found. seen_at_ms: last found.
         snoozed_until_ms: when a snoozed one comes back; None otherwise. note: the last thing people wrote.
+        acted_finding: as it was when somebody last took a step; None while nobody has.
     """
 
     id: int
@@ -47,16 +53,18 @@ class Recommendation:
     seen_at_ms: int
     snoozed_until_ms: int | None
     note: str | None
+    acted_finding: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecommendationEvent:
-    """One change: to ``status``, from ``before`` (None: found for the first time)."""
+    """One change: to ``status``, from ``before`` (None: found for the first time); ``who`` None: the rules."""
 
     at_ms: int
     status: Status
     before: Status | None
     note: str | None
+    who: str | None = None
 
 
 def record(
@@ -65,7 +73,8 @@ def record(
     """Take over one run of the rules.
 
     A finding keeps its status while it is found again; one that was done is reopened when it is still found
-    ``DONE_GRACE_MS`` later. An open one that is no longer found is gone, unless its subject was not judged in this
+    ``DONE_GRACE_MS`` later, and one that was set aside returns when the facts changed: it saves more than
+    ``GROWN_RATIO`` times what it did then, or its cause is another one (a finding of its own). An open one that is no longer found is gone, unless its subject was not judged in this
     run. A snooze that ran out ends.
 
     Args:
@@ -81,13 +90,18 @@ def record(
     for fingerprint, finding in found.items():
         row = rows.get(fingerprint)
         if row is None:
-            _open(session, finding, now)
+            _open(session, finding, now, _other_cause(finding, rows.values()))
             continue
         row.finding = finding_json.to_text(finding)
         row.seen_at = now
         if row.status in _FOUND_AGAIN and row.id not in at_rest:
             status, note = _FOUND_AGAIN[row.status]
             _change(session, row, status, now, note)
+        elif row.status in _SET_ASIDE and (grown := _grown(row, finding)) is not None:
+            row.snoozed_until = None
+            _change(
+                session, row, Status.REOPENED, now, f"the facts changed since it was {row.status}: {grown}"
+            )
     silent = {(item.rule_id, item.subject.kind, item.subject.id) for item in advice.not_evaluated}
     mute = {item.rule_id for item in advice.not_evaluated if _is_whole_rule(item)}
     for fingerprint, row in rows.items():
@@ -111,6 +125,30 @@ def _lately_done(session: Session, now_ms: int) -> set[int]:
         .having(func.max(event.at) > from_ms(now_ms - DONE_GRACE_MS))
     )
     return set(session.scalars(statement))
+
+
+def _grown(row: RecommendationRow, finding: Finding) -> str | None:
+    """What grew since somebody set it aside; None when nothing did, or what it was then is not known."""
+    if row.acted_finding is None:
+        return None
+    then = finding_json.from_text(row.acted_finding).saving
+    for ledger in Ledger:
+        before, now = getattr(then, ledger.field), getattr(finding.saving, ledger.field)
+        if now is None or now.p50 <= (0.0 if before is None else before.p50 * GROWN_RATIO):
+            continue
+        was = "not claimed" if before is None else f"{before.p50:.4g}"
+        return f"{ledger.field} is {now.p50:.4g}, was {was}"
+    return None
+
+
+def _other_cause(finding: Finding, rows: Iterable[RecommendationRow]) -> str | None:
+    """That the same rule said the same subject for another cause before, and people set that aside."""
+    key = (finding.rule_id, finding.subject.kind, finding.subject.id)
+    for row in rows:
+        if row.status in _SET_ASIDE and (row.rule_id, row.subject_kind, row.subject_id) == key:
+            why = f": {row.note}" if row.note else ""
+            return f"the cause changed since recommendation {row.id} was {row.status}{why}"
+    return None
 
 
 def _was_judged(row: RecommendationRow, judged: Collection[tuple[str, str]] | None) -> bool:
@@ -149,6 +187,7 @@ def set_status(
     *,
     note: str | None = None,
     until_ms: int | None = None,
+    who: str | None = None,
 ) -> Recommendation:
     """Change a status by hand.
 
@@ -159,6 +198,7 @@ def set_status(
         now_ms: when.
         note: the reason, kept with the event and shown.
         until_ms: end of a snooze; needed for one, and only for one.
+        who: name of the person; None: the rules or a job did it.
 
     Raises:
         StoreError: no such recommendation, or a snooze without a later end.
@@ -175,7 +215,9 @@ def set_status(
     row.snoozed_until = None if until_ms is None else from_ms(until_ms)
     if note is not None:
         row.note = note
-    _change(session, row, status, from_ms(now_ms), note)
+    if status in _DECIDED:
+        row.acted_finding = row.finding
+    _change(session, row, status, from_ms(now_ms), note, who=who)
     session.flush()
     return _recommendation(row)
 
@@ -190,12 +232,13 @@ def events(session: Session, recommendation_id: int) -> list[RecommendationEvent
             Status(event.status_to),
             None if event.status_from is None else Status(event.status_from),
             event.note,
+            event.who,
         )
         for event in session.scalars(statement)
     ]
 
 
-def _open(session: Session, finding: Finding, now: datetime) -> None:
+def _open(session: Session, finding: Finding, now: datetime, note: str | None) -> None:
     row = RecommendationRow(
         fingerprint=finding.fingerprint,
         rule_id=finding.rule_id,
@@ -208,17 +251,23 @@ def _open(session: Session, finding: Finding, now: datetime) -> None:
     )
     session.add(row)
     session.flush()
-    _event(session, row, before=None, status=Status.OPEN, now=now, note=None)
+    _event(session, row, before=None, status=Status.OPEN, now=now, note=note)
 
 
 def _change(
-    session: Session, row: RecommendationRow, status: Status, now: datetime, note: str | None
+    session: Session,
+    row: RecommendationRow,
+    status: Status,
+    now: datetime,
+    note: str | None,
+    *,
+    who: str | None = None,
 ) -> None:
     before = Status(row.status)
     if before is status and status is not Status.SNOOZED:
         return
     row.status = status.value
-    _event(session, row, before=before, status=status, now=now, note=note)
+    _event(session, row, before=before, status=status, now=now, note=note, who=who)
 
 
 def _event(
@@ -229,6 +278,7 @@ def _event(
     status: Status,
     now: datetime,
     note: str | None,
+    who: str | None = None,
 ) -> None:
     session.add(
         RecommendationEventRow(
@@ -237,6 +287,7 @@ def _event(
             status_from=None if before is None else before.value,
             status_to=status.value,
             note=note,
+            who=who,
         )
     )
 
@@ -250,4 +301,5 @@ def _recommendation(row: RecommendationRow) -> Recommendation:
         seen_at_ms=to_ms(row.seen_at),
         snoozed_until_ms=None if row.snoozed_until is None else to_ms(row.snoozed_until),
         note=row.note,
+        acted_finding=None if row.acted_finding is None else finding_json.from_text(row.acted_finding),
     )

@@ -12,6 +12,7 @@ from core.finding import (
     Finding,
     Grade,
     NotEvaluated,
+    Range,
     Risk,
     Saving,
     Status,
@@ -233,3 +234,54 @@ def test_mistakes_are_sentences(session: Session) -> None:
         kept.set_status(session, id_, Status.DONE, T0, until_ms=T0 + 1)
     with pytest.raises(StoreError, match="in the past"):
         kept.set_status(session, id_, Status.SNOOZED, T0, until_ms=T0)
+
+
+def claiming(cash_usd_month: float) -> Finding:
+    return replace(FINDING, saving=Saving(cash_usd_month=Range.around(cash_usd_month, 0.1)))
+
+
+@pytest.mark.parametrize(("later", "status"), [(120.0, Status.DISMISSED), (130.0, Status.REOPENED)])
+def test_a_dismissed_one_returns_when_its_saving_grew_by_more_than_a_quarter(
+    session: Session, later: float, status: Status
+) -> None:
+    run(session, 0, claiming(100.0))
+    kept.set_status(session, only(session).id, Status.DISMISSED, T0 + 1, note="too small")
+    run(session, 1, claiming(later))
+    assert only(session).status is status
+    if status is Status.REOPENED:
+        note = kept.events(session, only(session).id)[-1].note or ""
+        assert "since it was dismissed: cash_usd_month is 130, was 100" in note
+
+
+def test_growth_is_counted_from_the_day_somebody_set_it_aside(session: Session) -> None:
+    run(session, 0, claiming(100.0))
+    kept.set_status(session, only(session).id, Status.DISMISSED, T0 + 1, note="too small")
+    for day, figure in enumerate((110.0, 120.0, 124.0), start=1):
+        run(session, day, claiming(figure))
+    assert only(session).status is Status.DISMISSED
+    run(session, 5, claiming(126.0))
+    assert only(session).status is Status.REOPENED
+
+
+def test_a_snoozed_one_returns_early_when_it_grew(session: Session) -> None:
+    run(session, 0, claiming(100.0))
+    kept.set_status(session, only(session).id, Status.SNOOZED, T0 + 1, until_ms=T0 + 90 * DAY)
+    run(session, 1, claiming(200.0))
+    assert (only(session).status, only(session).snoozed_until_ms) == (Status.REOPENED, None)
+
+
+def test_another_cause_of_what_was_set_aside_opens_and_says_so(session: Session) -> None:
+    run(session, 0, FINDING)
+    first = only(session).id
+    kept.set_status(session, first, Status.DISMISSED, T0 + 1, note="hot spare")
+    run(session, 1, replace(FINDING, cause="drained"))
+    (opened,) = kept.listing(session, [Status.OPEN])
+    note = kept.events(session, opened.id)[0].note
+    assert note == f"the cause changed since recommendation {first} was dismissed: hot spare"
+
+
+def test_every_step_keeps_who_took_it(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.CLAIMED, T0 + 5, note="on it", who="Ada")
+    kept.set_status(session, only(session).id, Status.DONE, T0 + 9, who="Grace")
+    assert [event.who for event in kept.events(session, only(session).id)] == [None, "Ada", "Grace"]
