@@ -29,12 +29,17 @@ def of_each_engine(
     rule_id: str,
     limits: EngineLimits,
     judge: Callable[[Serving], Iterator[Verdict]],
+    *,
+    concerns: Callable[[Serving], bool] = lambda _: True,
 ) -> Iterator[Verdict]:
-    """``judge`` for every engine with enough work of its own, seen up to now; a refusal for the others."""
+    """``judge`` for every engine with enough work of its own, seen up to now; a refusal for the others.
+
+    Engines that the rule does not concern, by their settings alone, need no data to be passed over.
+    """
     if not evidence.engines:
         yield no_engines(rule_id)
         return
-    for serving in servings(evidence):
+    for serving in filter(concerns, servings(evidence)):
         why = refusal(
             evidence,
             serving.engine,

@@ -50,7 +50,7 @@ def hour_steps(serving: Serving, formula: DecodeStep) -> list[HourStep]:
     throughout count.
     """
     found = (_hour_step(serving, formula, hour) for hour in serving.engine.hours)
-    return [step for step in found if step is not None and step.batch >= 1]
+    return [step for step in found if step is not None and (step.hour.running.quantile(0.5) or 0.0) >= 1]
 
 
 def with_gpus(serving: Serving, steps: Iterable[HourStep]) -> list[HourStep]:

@@ -71,13 +71,17 @@ class PhaseSplitLimits(EngineLimits):
 
 def evaluate(evidence: Evidence, limits: PhaseSplitLimits) -> Iterator[Verdict]:
     """Every engine of the fleet."""
-    yield from of_each_engine(evidence, RULE_ID, limits, partial(_engine, evidence, limits))
+    yield from of_each_engine(
+        evidence,
+        RULE_ID,
+        limits,
+        partial(_engine, evidence, limits),
+        concerns=lambda each: not splits_phases(each.engine.identity.settings),
+    )
 
 
 def _engine(evidence: Evidence, limits: PhaseSplitLimits, serving: Serving) -> Iterator[Verdict]:
     engine = serving.engine
-    if splits_phases(engine.identity.settings):
-        return  # it has what this rule could only lead to
     if not engine.total("ttft_count") or not engine.total("itl_count"):
         missing = ("ttft_sum_s", "itl_sum_s")
         why = "Whether answers are late is only known where the engine publishes both latencies."

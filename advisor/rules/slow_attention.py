@@ -59,7 +59,13 @@ class SlowAttentionLimits(EngineLimits):
 
 def evaluate(evidence: Evidence, limits: SlowAttentionLimits) -> Iterator[Verdict]:
     """Every engine; one sentence for Python programs of which nothing tells."""
-    yield from of_each_engine(evidence, RULE_ID, limits, partial(_engine, evidence, limits))
+    yield from of_each_engine(
+        evidence,
+        RULE_ID,
+        limits,
+        partial(_engine, evidence, limits),
+        concerns=lambda each: bool(kernel_said(each)),
+    )
     yield from unseen(evidence, RULE_ID, ("context length", "attention kernel"), UNSEEN)
 
 
@@ -73,9 +79,7 @@ def kernel_said(serving: Serving) -> str | None:
 
 
 def _engine(evidence: Evidence, limits: SlowAttentionLimits, serving: Serving) -> Iterator[Verdict]:
-    said = kernel_said(serving)
-    if said is None:
-        return
+    said = kernel_said(serving) or ""
     context = serving.context_tokens
     if context is None:
         why = f"It runs with {said}; whether that matters depends on its contexts, which are not known."

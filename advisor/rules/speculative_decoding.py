@@ -64,12 +64,16 @@ class SpeculativeDecodingLimits(EngineLimits):
 
 def evaluate(evidence: Evidence, limits: SpeculativeDecodingLimits) -> Iterator[Verdict]:
     """Every engine of the fleet."""
-    yield from of_each_engine(evidence, RULE_ID, limits, partial(_engine, evidence, limits))
+    yield from of_each_engine(
+        evidence,
+        RULE_ID,
+        limits,
+        partial(_engine, evidence, limits),
+        concerns=lambda each: not speculates(each.engine.identity.settings),
+    )
 
 
 def _engine(evidence: Evidence, limits: SpeculativeDecodingLimits, serving: Serving) -> Iterator[Verdict]:
-    if speculates(serving.engine.identity.settings):
-        return
     whole, lately = serving.engine.running, merged(recent_hours(serving.engine), "running")
     if not _is_small(whole, limits) or not _is_small(lately, limits):
         return
@@ -134,7 +138,7 @@ def _finding(
         "draft_tokens": tokens,
         **as_facts("gain", gain),
         **({} if at_peak is None else as_facts("gain_at_p95_batch", at_peak)),
-        "break_even_batch": limit,
+        "break_even_batch": None if limit == speculative.LARGEST_BATCH else limit,
         "break_even_batch_poor_drafts": worst,
         "step_basis": model.basis,
     }
@@ -160,7 +164,8 @@ def _finding(
                 flags.filled(flags.SPECULATE, identity.kind, identity.model, tokens=tokens),
             ),
             Action(
-                f"Turn it off where batches stay above about {limit or 1}: there verifying costs more than it saves"
+                f"Leave it off where batches stay above about {worst or 1}: with drafts that are seldom accepted, verifying"
+                " costs more than it saves there"
             ),
         ),
         wrong_when="Drafts are seldom accepted (creative text, high temperature), latency is good enough, or batches are about"

@@ -68,7 +68,9 @@ class StaticBatchingLimits(EngineLimits, WorkLimits):
 
 def evaluate(evidence: Evidence, limits: StaticBatchingLimits) -> Iterator[Verdict]:
     """Every engine, then GPUs whose workload's name says such a stack; one sentence for those that say nothing."""
-    yield from of_each_engine(evidence, RULE_ID, limits, partial(_engine, evidence, limits))
+    yield from of_each_engine(
+        evidence, RULE_ID, limits, partial(_engine, evidence, limits), concerns=partial(_is_static, limits)
+    )
     engines = served(evidence)
     named: set[str] = set()
     for gpu in evidence.gpus:
@@ -88,11 +90,14 @@ def is_legacy(use: WorkloadUse) -> bool:
     return LEGACY.search(text) is not None and NOT_LEGACY.search(text) is None
 
 
-def _engine(evidence: Evidence, limits: StaticBatchingLimits, serving: Serving) -> Iterator[Verdict]:
+def _is_static(limits: StaticBatchingLimits, serving: Serving) -> bool:
+    """Its settings turn continuous batching off, and it has more than one slot."""
     ceiling = serving.batch_ceiling
     off = switch(serving.engine.identity.settings, "continuous_batching") is False
-    if not off or (ceiling is not None and ceiling < limits.min_parallel):
-        return
+    return off and (ceiling is None or ceiling >= limits.min_parallel)
+
+
+def _engine(evidence: Evidence, limits: StaticBatchingLimits, serving: Serving) -> Iterator[Verdict]:
     demand = serving.engine.running.quantile(0.95) or 0.0
     queue = serving.engine.waiting.quantile(0.95)
     if demand < limits.min_parallel and not queue:
