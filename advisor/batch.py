@@ -1,12 +1,13 @@
 """Why an engine's batch is as small as it is: told from running, waiting and KV use (advisor-rules R07)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from core.histogram import Histogram
 from core.hours import EngineHour
+from core.series import parts_of
 
 AT_CEILING: Final = 0.95
 """Running p95 at or above this share of the limit: the limit is what stops it (R07a)."""
@@ -33,7 +34,7 @@ class Pressure:
         running_p50, running_p95: batch while busy. waiting_p95: requests waiting; None: not published.
         kv_p95: KV-cache use; None: not published.
         ceiling: limit on the batch; None: neither published nor visible. inferred: read off a plateau.
-        hours: the hours looked at.
+        hours: the hours looked at, merged where days tell enough.
     """
 
     running_p50: float
@@ -60,14 +61,14 @@ class Diagnosis:
     note: str = ""
 
 
-def pressure(hours: Iterable[EngineHour], published: float | None) -> Pressure | None:
+def pressure(hours: Sequence[EngineHour], published: float | None) -> Pressure | None:
     """Quantiles over ``hours`` of one engine; None when it was never busy in them.
 
     Args:
         hours: those that count.
         published: the engine's own batch limit; None: look for a plateau.
     """
-    chosen = [hour for hour in hours if hour.busy_s > 0]
+    chosen = [part for part in parts_of(hours) if part.busy_s > 0]
     running = Histogram.merged(hour.running for hour in chosen)
     waiting = Histogram.merged(hour.waiting for hour in chosen)
     kv_used = Histogram.merged(hour.kv_used for hour in chosen)
