@@ -189,8 +189,25 @@ def _plan(
         step = _step(serving, size, measured)
         batch = None if step is None else shard.batch_for(step, load / middle, then.batch)
         then_s = None if step is None or batch is None else step.step_s(batch)
+        slower = (then_s or promise_s) / serving.step_s
+        if _needed_tokens(group, serving) * slower * len(group) / middle > then.room_tokens:
+            continue
         found.append(Plan(group, now, then, load, (low, middle, high), promise_s, then_s))
     return min(found, key=lambda plan: (-plan.gpus_freed[1], -plan.then.tensor_parallel), default=None)
+
+
+def _needed_tokens(group: Sequence[Serving], serving: Serving) -> float:
+    """KV cache that a replica was seen to need at most, with a reserve (R13); 0 where the pool is not published.
+
+    Steps that take longer hold it longer: what it needs after the change grows with the step.
+    """
+    if serving.pool_tokens is None:
+        return 0.0
+    return kv_need.needed_tokens(
+        pool_tokens=serving.pool_tokens,
+        kv_used_max_ratio=max(each.engine.kv_used.max() or 0.0 for each in group),
+        longest_tokens=kv_pool.number(serving.engine.identity.settings, "max_model_len"),
+    )
 
 
 def _step(serving: Serving, size: int, measured: float) -> DecodeStep | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from advice_builders import FORTNIGHT_H, PRICE, SETTINGS, engine_hour, evidence, gpu, gpu_hours
+from advice_builders import FORTNIGHT_H, PRICE, SETTINGS, engine_hour, evidence, gpu, gpu_hours, histogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_builders import fleet, judge, replica
@@ -172,6 +172,18 @@ def test_what_fits_only_there_keeps_the_split() -> None:
 def test_a_long_context_that_must_fit_keeps_the_split() -> None:
     long = {"max_model_len": "1000000"}
     assert run(split(flags=long)) == ([], [])
+
+
+def test_a_cache_that_was_nearly_full_once_needs_its_room() -> None:
+    """One GPU has room for some 429,000 tokens; the pool of 400,000 was full once, and slower steps hold it longer."""
+    step = law(4).step_s(8)
+    hours = [engine_hour(i, step_s=step, kv_used=0.01) for i in range(FORTNIGHT_H)]
+    spiked = list(hours)
+    spiked[100] = replace(hours[100], kv_used=histogram((0.01, 3590.0), (0.98, 10.0)))
+    (before,), _ = run(split(hours=hours))
+    (after,), _ = run(split(hours=spiked))
+    assert before.evidence["tensor_parallel_then"] == 1
+    assert after.evidence["tensor_parallel_then"] == 2
 
 
 @pytest.mark.parametrize(
