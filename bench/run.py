@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import (
+    advice,
     agent_cost,
     answers,
     fleet_advice,
@@ -26,7 +27,7 @@ from bench.measure import Figure, shown, table
 from core.clock import iso, now_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
-GROUPS = ("agent", "kills", "ingest", "server", "import", "fold", "roll-up", "answer", "fleet")
+GROUPS = ("agent", "kills", "ingest", "server", "import", "fold", "roll-up", "answer", "advice", "fleet")
 
 
 def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[Figure]:
@@ -49,6 +50,8 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
                 yield from roll_ups.run(server, runs)
     if "answer" in groups:
         yield from answers.run(runs)
+    if "advice" in groups:
+        yield from advice.run()
     if "fleet" in groups:
         yield from fleet_advice.run()
 
