@@ -1,11 +1,13 @@
 """Rewrite the generated pages of the documentation: ``python -m docs.build``. A test holds them to the code."""
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Final
 
 from core.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Metric
 from core.settings import Settings
+from docs import rules_pages
 
 HERE: Final = Path(__file__).parent
 _IN_STATE_FOLDER: Final = {
@@ -90,11 +92,20 @@ def _default(value: object) -> str:
     return "not given" if value is None else f"`{value}`"
 
 
-PAGES: Final = {"metrics.md": metrics_page, "settings.md": settings_page}
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "metrics.md": metrics_page,
+    "settings.md": settings_page,
+    **rules_pages.pages(),
+}
 
 
 def main() -> None:
-    """Write every generated page."""
+    """Write every generated page; pages of rules that are no more go."""
+    folder = HERE / rules_pages.FOLDER
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.md"):
+        if f"{rules_pages.FOLDER}/{path.name}" not in PAGES:
+            path.unlink()
     for name, page in PAGES.items():
         (HERE / name).write_text(page(), encoding="utf-8")
 
