@@ -42,14 +42,14 @@ class HourStep:
         return self.hour.busy_s >= STEADY * self.hour.covered_s
 
 
-def hour_steps(serving: Serving, formula: DecodeStep) -> list[HourStep]:
-    """Its hours whose step is known and that have a request to run, without those of its GPUs.
+def hour_steps(serving: Serving, formula: DecodeStep, hours: Iterable[EngineHour]) -> list[HourStep]:
+    """Those of its hours whose step is known and that have a request to run, without those of its GPUs.
 
     The step is running over rate, or the published time between tokens where that is shorter: a gauge that is read
     while requests come and go counts some that had just ended. Without the latter only hours with requests
     throughout count.
     """
-    found = (_hour_step(serving, formula, hour) for hour in serving.engine.hours)
+    found = (_hour_step(serving, formula, hour) for hour in hours)
     return [step for step in found if step is not None and (step.hour.running.quantile(0.5) or 0.0) >= 1]
 
 

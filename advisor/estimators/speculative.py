@@ -10,6 +10,7 @@ with the batch, and with it the gain falls, below 1 where arithmetic fills the s
 2023 (E and the cost of drafting); advisor-rules 2.2 (t and f) and R30.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,5 +100,9 @@ def break_even_batch(
     if step.flop_s <= 0 or gain_of(step, 1, prompt_per_generated, draft_tokens, draft) <= 1:
         return None
     batches = range(1, LARGEST_BATCH + 1)
+    if step.experts_s == 0:  # the gain only falls with the batch
+        return bisect_left(
+            batches, True, key=lambda b: gain_of(step, b, prompt_per_generated, draft_tokens, draft) <= 1
+        )
     falling = (b for b in batches if gain_of(step, b, prompt_per_generated, draft_tokens, draft) <= 1)
     return next(falling, LARGEST_BATCH + 1) - 1

@@ -19,7 +19,7 @@ What to do
     core. For a small model, put a second replica on the same GPU. Do not change the precision of the weights for it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
@@ -105,7 +105,10 @@ def _engine(evidence: Evidence, limits: HostBoundServingLimits, serving: Serving
         why = "It decodes speculatively: several tokens a step, so neither rate nor time between tokens is a step's."
         yield unjudged(RULE_ID, serving, ("steps per second",), why)
         return
-    steps = hour_steps(serving, formula)
+    lately = hour_steps(serving, formula, recent_hours(serving.engine))
+    if lately and not _may_be(lately, limits):
+        return  # nothing of it now: the rest need not be read
+    steps = hour_steps(serving, formula, serving.engine.hours) if lately else ()
     if _busy_s(steps) < limits.min_busy_s:
         why = (
             "Requests come and go: without a published time between tokens the batch of a step is not known well enough,"
@@ -114,10 +117,30 @@ def _engine(evidence: Evidence, limits: HostBoundServingLimits, serving: Serving
         yield unjudged(RULE_ID, serving, ("itl_sum_s", "steady load"), why)
         return
     case = _case(evidence, serving, steps, formula.half_width, limits)
-    if case is None or not _is_so(case, limits):
+    if not _is_so(case, {step.hour.hour_ms for step in lately}, limits):
         return
     refusal = _other_reasons(case, limits)
     yield refusal if refusal is not None else _finding(case, limits)
+
+
+def _may_be(steps: Sequence[HourStep], limits: HostBoundServingLimits) -> bool:
+    """By the engine's own counters, without those of its GPUs, it is in that state for long enough."""
+    bound = [s for s in steps if _is_free(s, limits) and (_is_slow(s, limits) or _is_short(s, limits))]
+    return _busy_s(bound) >= limits.min_bound_ratio * _busy_s(steps)
+
+
+def _is_free(step: HourStep, limits: HostBoundServingLimits) -> bool:
+    """Neither memory nor arithmetic is what it waits for."""
+    return step.mbu < limits.max_mbu and step.mfu < limits.max_mfu
+
+
+def _is_slow(step: HourStep, limits: HostBoundServingLimits) -> bool:
+    return step.step_s > limits.min_step_factor * step.model_s
+
+
+def _is_short(step: HourStep, limits: HostBoundServingLimits) -> bool:
+    """Mostly its own fixed cost."""
+    return not _is_slow(step, limits) and _overhead(step) > limits.min_overhead_ratio
 
 
 def _case(
@@ -126,37 +149,23 @@ def _case(
     steps: Sequence[HourStep],
     half_width: float,
     limits: HostBoundServingLimits,
-) -> Case | None:
-    """None when memory or arithmetic is what most of its steps wait for."""
-    free = [s for s in steps if s.mbu < limits.max_mbu and s.mfu < limits.max_mfu]
-    if _busy_s(free) < _needed_s(steps, limits):
-        return None
-    free = with_gpus(serving, free)
-    slow = [s for s in free if s.step_s > limits.min_step_factor * s.model_s]
+) -> Case:
+    free = with_gpus(serving, [step for step in steps if _is_free(step, limits)])
+    slow = [step for step in free if _is_slow(step, limits)]
     light = [
-        s
-        for s in free
-        if s.step_s <= limits.min_step_factor * s.model_s
-        and _overhead(s) > limits.min_overhead_ratio
-        and s.busy_ratio is not None
-        and s.busy_ratio < limits.max_busy_ratio
+        step
+        for step in free
+        if _is_short(step, limits) and step.busy_ratio is not None and step.busy_ratio < limits.max_busy_ratio
     ]
     return Case(evidence, serving, steps, slow, light, half_width)
 
 
-def _is_so(case: Case, limits: HostBoundServingLimits) -> bool:
+def _is_so(case: Case, lately: Collection[int], limits: HostBoundServingLimits) -> bool:
     """Long enough, and in its recent hours still."""
-    lately = {hour.hour_ms for hour in recent_hours(case.serving.engine)}
     recent = [step for step in case.steps if step.hour.hour_ms in lately]
     still = [step for step in case.bound if step.hour.hour_ms in lately]
-    return (
-        _busy_s(case.bound) >= _needed_s(case.steps, limits)
-        and _busy_s(still) >= limits.min_bound_ratio * _busy_s(recent) > 0
-    )
-
-
-def _needed_s(steps: Sequence[HourStep], limits: HostBoundServingLimits) -> float:
-    return max(limits.min_busy_s, limits.min_bound_ratio * _busy_s(steps))
+    needed_s = max(limits.min_busy_s, limits.min_bound_ratio * _busy_s(case.steps))
+    return _busy_s(case.bound) >= needed_s and _busy_s(still) >= limits.min_bound_ratio * _busy_s(recent) > 0
 
 
 def _other_reasons(case: Case, limits: HostBoundServingLimits) -> NotEvaluated | None:

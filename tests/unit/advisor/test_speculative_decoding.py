@@ -61,6 +61,17 @@ def test_poor_drafts_turn_into_a_loss_at_large_batches() -> None:
     assert speculative.break_even_batch(STEP, prompt_per_generated=1.0, draft=Drafting(0.0, 0.1)) is None
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.1, 0.9), st.floats(0.0, 0.3), st.floats(0, 10))
+def test_the_break_even_is_the_last_batch_that_gains(acceptance: float, cost: float, ratio: float) -> None:
+    draft = Drafting(acceptance, cost)
+    for step in (STEP, MIXTURE):
+        found = speculative.break_even_batch(step, prompt_per_generated=ratio, draft=draft)
+        gains = [speculative.gain_of(step, b, ratio, 3, draft) > 1 for b in range(1, 1025)]
+        expected = gains.index(False) if False in gains else 1024
+        assert (found or 0) == expected
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.floats(1, 500),
