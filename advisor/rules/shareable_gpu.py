@@ -81,7 +81,7 @@ class Share:
 
 def evaluate(evidence: Evidence, limits: ShareableGpuLimits) -> Iterator[Verdict]:
     """All GPUs with little activity together: a plan is made over the fleet."""
-    residents: dict[str, Resident] = {}
+    candidates: dict[str | None, list[GpuEvidence]] = {}
     for gpu in evidence.gpus:
         if is_slice(gpu) or not gpu.hours:
             continue
@@ -99,7 +99,13 @@ def evaluate(evidence: Evidence, limits: ShareableGpuLimits) -> Iterator[Verdict
         if reason is not None:
             yield NotEvaluated(RULE_ID, gpu_subject(gpu), *reason)
             continue
-        residents[gpu.gpu_uuid] = resident_of(evidence, gpu)
+        candidates.setdefault(gpu.gpu_key, []).append(gpu)
+    residents = {
+        gpu.gpu_uuid: resident_of(evidence, gpu)
+        for equal in candidates.values()
+        if len(equal) > 1  # one alone has no card to go to, and its hours need not be read
+        for gpu in equal
+    }
     plan = _plan(residents, limits)
     if plan is None:
         return
