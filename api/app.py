@@ -33,6 +33,7 @@ from api.routes import (
     recommendations,
     reports,
     usage,
+    verifications,
 )
 from api.security import Security
 from api.static_files import MarkedFiles
@@ -48,6 +49,7 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     energy.router,
     funnel.router,
     recommendations.router,
+    verifications.router,
     prices.router,
     plan.router,
     reports.router,

@@ -14,6 +14,7 @@ from api.jobs.advice import ADVICE
 from api.jobs.model import Job, run_job
 from api.jobs.retention import RETENTION
 from api.jobs.roll_up import ROLL_UP
+from api.jobs.verification import VERIFICATION
 from api.jobs.weekly_report import WEEKLY_REPORT
 from core.clock import now_ms
 from core.errors import GpuwiseError
@@ -24,7 +25,7 @@ from store.schema import ensure_ready
 
 log = logging.getLogger(__name__)
 
-JOBS: Final = (ROLL_UP, ADVICE, RETENTION, WEEKLY_REPORT)
+JOBS: Final = (ROLL_UP, ADVICE, VERIFICATION, RETENTION, WEEKLY_REPORT)
 AT_START: Final = (ROLL_UP, ADVICE)
 """Run once when the process starts, so that a new installation does not wait an hour for its first advice."""
 

@@ -17,9 +17,10 @@ from api.pages.forms import FormDep
 from api.pages.frame import OPEN, Frame, build_frame
 from api.problems import NotFoundError
 from api.rec_row import RecommendationRow, chart_points, row_of, rows_of, sums, threshold
-from api.resources import advise
+from api.resources import advise, verifications
 from api.resources.recommendation_actions import APPLIES, Act, act
 from api.resources.scope import Scope
+from api.resources.verifications import TrackRecordView, VerificationView
 from api.templating import render
 from api.words import STATUS, Word, grade_word
 from core.clock import from_ms
@@ -109,6 +110,8 @@ class DetailPage:
     forms: tuple[str, ...]
     snooze_from: str
     most_note: int
+    verification: VerificationView | None = None
+    track_record: TrackRecordView | None = None
 
 
 def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
@@ -223,6 +226,10 @@ def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
         forms=allowed(rec.status),
         snooze_from=from_ms(scope.now_ms + DAY_MS).date().isoformat(),
         most_note=MOST_NOTE,
+        verification=next(iter(verifications.rows(scope.session, rec.id)), None),
+        track_record=verifications.record_view(
+            finding.rule_id, verifications.records(scope.session).get(finding.rule_id)
+        ),
     )
 
 

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from advisor.engine import AdviceRun
+from advisor.track_record import scaled_all
 from api.ranking import rank
 from api.resources.evidence import read_chunks
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
+from api.resources.verifications import records
 from core.evidence import Window
 from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
 from store.queries import meta
@@ -48,6 +50,9 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
     for chunk in read_chunks(scope):
         rules.feed(chunk)
     advice = rules.advice()
+    if known := records(scope.session):
+        findings = scaled_all(advice.findings, known)
+        advice = replace(advice, findings=findings, totals=rules.totals(findings))
     if record:
         kept.record(scope.session, advice, scope.now_ms, rules.subjects)
     by_fingerprint = {item.finding.fingerprint: item for item in kept.listing(scope.session)}

@@ -20,13 +20,13 @@ from store.models.recommendation_event import RecommendationEventRow
 _LIVE: Final = frozenset({Status.OPEN.value, Status.REOPENED.value})
 """Nobody has acted: gone when no longer found."""
 _FOUND_AGAIN: Final = {
-    Status.DONE.value: (Status.REOPENED, "still found a week after it was done"),
+    Status.DONE.value: (Status.REOPENED, "still found a month after it was done"),
     Status.VERIFIED.value: (Status.REOPENED, "found again after it was verified"),
     Status.GONE.value: (Status.OPEN, "found again"),
 }
-DONE_GRACE_MS: Final = 7 * DAY_MS
-"""How long a done finding stays done while it is still found: rules look back seven days, so until then it may be
-found from the days before somebody acted."""
+DONE_GRACE_MS: Final = 30 * DAY_MS
+"""How long a done finding stays done while it is still found: a run looks back thirty days, so until then it may be
+found from the days before somebody acted. Verification looks at the days after alone, and reopens it sooner."""
 _SET_ASIDE: Final = frozenset({Status.SNOOZED.value, Status.DISMISSED.value})
 _DECIDED: Final = frozenset({Status.CLAIMED, Status.DONE, Status.SNOOZED, Status.DISMISSED})
 GROWN_RATIO: Final = 1.25
@@ -115,12 +115,14 @@ def record(
 
 
 def _lately_done(session: Session, now_ms: int) -> set[int]:
-    """Done recommendations that became so less than ``DONE_GRACE_MS`` ago."""
+    """Recommendations, verified since or not, that were done less than ``DONE_GRACE_MS`` ago."""
     row, event = RecommendationRow, RecommendationEventRow
     statement = (
         select(row.id)
         .join(event, event.recommendation_id == row.id)
-        .where(row.status == Status.DONE.value, event.status_to == Status.DONE.value)
+        .where(
+            row.status.in_([Status.DONE.value, Status.VERIFIED.value]), event.status_to == Status.DONE.value
+        )
         .group_by(row.id)
         .having(func.max(event.at) > from_ms(now_ms - DONE_GRACE_MS))
     )

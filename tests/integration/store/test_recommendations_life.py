@@ -127,7 +127,7 @@ def test_what_people_decided_stays_when_it_is_found_again(session: Session, stat
     assert (only(session).status, only(session).note) == (status, "spare for the launch")
 
 
-@pytest.mark.parametrize("hours", [1, 24, 7 * 24 - 1])
+@pytest.mark.parametrize("hours", [1, 24, 30 * 24 - 1])
 def test_done_it_stays_done_while_the_days_before_still_show_it(session: Session, hours: int) -> None:
     run(session, 0, FINDING)
     kept.set_status(session, only(session).id, Status.DONE, T0 + HOUR, note="unloaded it")
@@ -136,23 +136,23 @@ def test_done_it_stays_done_while_the_days_before_still_show_it(session: Session
     assert life(session)[-1] == (Status.OPEN, Status.DONE)
 
 
-def test_still_found_a_week_after_it_was_done_it_is_reopened(session: Session) -> None:
+def test_still_found_a_month_after_it_was_done_it_is_reopened(session: Session) -> None:
     run(session, 0, FINDING)
     kept.set_status(session, only(session).id, Status.DONE, T0 + 1, note="stopped it")
-    run_at(session, T0 + 1 + 7 * DAY, FINDING)
+    run_at(session, T0 + 1 + 30 * DAY, FINDING)
     assert only(session).status is Status.REOPENED
     assert life(session)[-1] == (Status.DONE, Status.REOPENED)
 
 
-def test_done_a_second_time_it_has_a_week_again(session: Session) -> None:
+def test_done_a_second_time_it_has_a_month_again(session: Session) -> None:
     run(session, 0, FINDING)
     kept.set_status(session, only(session).id, Status.DONE, T0 + 1)
-    run(session, 8, FINDING)
+    run(session, 31, FINDING)
     assert only(session).status is Status.REOPENED
-    kept.set_status(session, only(session).id, Status.DONE, T0 + 9 * DAY)
-    run(session, 10, FINDING)
+    kept.set_status(session, only(session).id, Status.DONE, T0 + 32 * DAY)
+    run(session, 33, FINDING)
     assert only(session).status is Status.DONE
-    run(session, 16, FINDING)
+    run(session, 62, FINDING)
     assert only(session).status is Status.REOPENED
 
 
@@ -285,3 +285,13 @@ def test_every_step_keeps_who_took_it(session: Session) -> None:
     kept.set_status(session, only(session).id, Status.CLAIMED, T0 + 5, note="on it", who="Ada")
     kept.set_status(session, only(session).id, Status.DONE, T0 + 9, who="Grace")
     assert [event.who for event in kept.events(session, only(session).id)] == [None, "Ada", "Grace"]
+
+
+def test_verified_it_stays_so_while_the_days_before_still_show_it(session: Session) -> None:
+    run(session, 0, FINDING)
+    kept.set_status(session, only(session).id, Status.DONE, T0 + 1)
+    kept.set_status(session, only(session).id, Status.VERIFIED, T0 + 15 * DAY, note="saves $10 a month")
+    run(session, 16, FINDING)
+    assert only(session).status is Status.VERIFIED
+    run(session, 31, FINDING)
+    assert only(session).status is Status.REOPENED

@@ -1,0 +1,1 @@
+"""Parts of verification: the baseline, the series it rests on, what else changed."""
