@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "jobs": "gpuwise.commands.jobs:jobs",
     "import": "gpuwise.commands.import_:import_",
     "advise": "gpuwise.commands.advise:advise",
+    "recommendations": "gpuwise.commands.recommendations:recommendations",
     "gpus": "gpuwise.commands.tables:gpus",
     "hosts": "gpuwise.commands.tables:hosts",
     "usage": "gpuwise.commands.tables:usage",

@@ -20,8 +20,7 @@ def fetch(server: str, path: str, query: Mapping[str, str | None]) -> dict[str, 
     Raises:
         UsageError: ``server`` is no address. GpuwiseError: it cannot be reached, or refuses.
     """
-    if urlsplit(server).scheme not in {"http", "https"} or not urlsplit(server).netloc:
-        raise UsageError(f"--server {server}: give an address such as http://gpuwise.example:8787")
+    _check(server)
     wanted = {name: value for name, value in query.items() if value is not None}
     whole = _get(server, path, {**wanted, "limit": str(PAGE_ROWS)})
     cursor = whole["next_cursor"]
@@ -32,12 +31,47 @@ def fetch(server: str, path: str, query: Mapping[str, str | None]) -> dict[str, 
     return whole
 
 
+def send(server: str, path: str, body: Mapping[str, str | None]) -> Any:
+    """Take a step at another gpuwise, and what it answers.
+
+    Raises:
+        UsageError: ``server`` is no address. GpuwiseError: it cannot be reached, or refuses.
+    """
+    _check(server)
+    given = {name: value for name, value in body.items() if value is not None}
+    headers = {"Content-Type": "application/json", "X-Gpuwise-Client": "gpuwise"}
+    url = f"{server.rstrip('/')}/api/v1/{path}"
+    return _answer(server, Request(url, json.dumps(given).encode(), headers))  # noqa: S310 - checked above
+
+
+def ask(server: str, path: str) -> Any:
+    """What another gpuwise says of one thing, as it says it.
+
+    Raises:
+        UsageError: ``server`` is no address. GpuwiseError: it cannot be reached, or refuses.
+    """
+    _check(server)
+    url = f"{server.rstrip('/')}/api/v1/{path}"
+    return _answer(server, Request(url, headers={"Accept": "application/json"}))  # noqa: S310 - checked above
+
+
+def _check(server: str) -> None:
+    if urlsplit(server).scheme not in {"http", "https"} or not urlsplit(server).netloc:
+        raise UsageError(f"--server {server}: give an address such as http://gpuwise.example:8787")
+
+
 def _get(server: str, path: str, query: Mapping[str, str]) -> dict[str, Any]:
     url = f"{server.rstrip('/')}/api/v1/{path}?{urlencode(query)}"
-    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - the scheme was checked
+    body = _answer(server, Request(url, headers={"Accept": "application/json"}))  # noqa: S310 - checked before
+    if not isinstance(body, dict) or "items" not in body or "next_cursor" not in body:
+        raise GpuwiseError(f"{server} does not answer as gpuwise does: check the address")
+    return body
+
+
+def _answer(server: str, request: Request) -> Any:
     try:
         with urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310 - as above
-            body = json.load(response)
+            return json.load(response)
     except HTTPError as error:
         raise GpuwiseError(f"{server} refuses: {_detail(error)}") from error
     except (URLError, TimeoutError, ConnectionError, HTTPException) as error:
@@ -47,9 +81,6 @@ def _get(server: str, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise GpuwiseError(f"{server} does not answer as gpuwise does: check the address") from error
-    if not isinstance(body, dict) or "items" not in body or "next_cursor" not in body:
-        raise GpuwiseError(f"{server} does not answer as gpuwise does: check the address")
-    return body
 
 
 def _detail(error: HTTPError) -> str:
