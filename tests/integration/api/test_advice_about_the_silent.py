@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from fleet_for_tests import A
 
+from advisor.engine import AdviceRun
 from api.resources import advise
 from api.resources.scope import Scope
 from core.finding import Advice, Effort, Finding, Grade, Risk, Saving, Status, Subject, Totals
@@ -38,7 +39,12 @@ def test_a_run_ends_the_findings_of_what_it_saw_and_no_others(
 ) -> None:
     before = Advice((OF_A, *OF_SILENT), (), TOTALS)
     recommendations.record(filled_scope.session, before, filled_scope.now_ms - 1)
-    monkeypatch.setattr("api.resources.advise.advise", lambda _seen: Advice((), (), TOTALS))
+
+    class Silent(AdviceRun):
+        def advice(self) -> Advice:
+            return Advice((), (), TOTALS)
+
+    monkeypatch.setattr("api.resources.advise.AdviceRun", Silent)
     advise.run(filled_scope, record=True)
     after = {item.finding.subject.id: item.status for item in recommendations.listing(filled_scope.session)}
     assert after == {A: Status.GONE, "GPU-silent": Status.OPEN, "h9:8000/0": Status.OPEN}

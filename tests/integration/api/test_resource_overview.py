@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from fleet_for_tests import H100, HOUR, NOW, T0, A, B, C, fill, settings_for
 
+from advisor.engine import AdviceRun
 from api.resources import advise
 from api.resources.overview import overview
 from api.resources.scope import Scope, scope_of
 from core.activity import Activity
-from core.evidence import Evidence
 from core.finding import (
     Advice,
     Effort,
@@ -57,12 +57,13 @@ def release(gpu_uuid: str, dollars: float) -> Finding:
 def two_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules that always find two GPUs to release, and one they cannot judge."""
 
-    def found(seen: Evidence) -> Advice:
-        findings = (release(A, 400.0), release(B, 100.0))
-        refused = NotEvaluated("empty-gpu", Subject("gpu", C), ("busy_ratio",), "Not read.")
-        return Advice(findings, (refused,), Totals(Range(450.0, 500.0, 550.0), None, None, 2000.0))
+    class Found(AdviceRun):
+        def advice(self) -> Advice:
+            findings = (release(A, 400.0), release(B, 100.0))
+            refused = NotEvaluated("empty-gpu", Subject("gpu", C), ("busy_ratio",), "Not read.")
+            return Advice(findings, (refused,), Totals(Range(450.0, 500.0, 550.0), None, None, 2000.0))
 
-    monkeypatch.setattr("api.resources.advise.advise", found)
+    monkeypatch.setattr("api.resources.advise.AdviceRun", Found)
 
 
 def test_spend_idle_and_the_rest_are_said_apart(filled_scope: Scope) -> None:
