@@ -34,7 +34,11 @@ def test_a_count_that_a_driver_reload_zeroed_is_no_news() -> None:
 
 
 def test_what_is_wrong_at_the_first_look_is_told() -> None:
-    wrong = HEALTHY | {"row_remap_pending": 1.0, "recovery_action": "reset", "row_remap_uncorrected_count": 2.0}
+    wrong = HEALTHY | {
+        "row_remap_pending": 1.0,
+        "recovery_action": "reset",
+        "row_remap_uncorrected_count": 2.0,
+    }
     assert [kind for kind, _message in changes(None, wrong)] == ["row_remap", "row_remap", "recovery_action"]
 
 
