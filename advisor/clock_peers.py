@@ -20,16 +20,20 @@ MIN_BUSY_RATIO: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Clocking:
-    """A card's recent free hours under load: their mean clock, their length, the nature of the work."""
+    """A card's recent free hours under load: their mean clock, their covered time, the nature of the work."""
 
     clock_hz: float
-    hours: Sequence[GpuHour]
+    work_h: float
     bound: bool | None
 
-    @property
-    def work_h(self) -> float:
-        """Covered time of the hours, in hours."""
-        return hours_of(self.hours)
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a card's last days show of its clock: work at all, work that tells what held the clock back, free work."""
+
+    worked: bool
+    told: bool
+    own: Clocking | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +68,34 @@ def recent_parts(evidence: Evidence, gpu: GpuEvidence) -> Sequence[GpuHour]:
     return whole_hours(part for part in gpu.parts if part.hour_ms >= since_ms)
 
 
+def free_parts(evidence: Evidence, gpu: GpuEvidence) -> Sequence[GpuHour]:
+    """Those of them in which nothing held the clock back."""
+    return [part for part in recent_parts(evidence, gpu) if is_free(gpu, part)]
+
+
+def _look(evidence: Evidence, gpu: GpuEvidence) -> Look:
+    lately = recent_parts(evidence, gpu)
+    hours = [part for part in lately if is_free(gpu, part)]
+    clock = mean(hours, "sm_clock_hz")
+    return Look(
+        worked=bool(lately),
+        told=any(knows_slowing(part) and part.sm_clock_hz is not None for part in lately),
+        own=None if clock is None else Clocking(clock, hours_of(hours), memory_bound(hours)),
+    )
+
+
+def _looks(evidence: Evidence) -> Mapping[str, Look]:
+    """Every card by UUID."""
+    return {gpu.gpu_uuid: _look(evidence, gpu) for gpu in evidence.gpus}
+
+
+looks = OncePerEvidence(_looks)
+
+
 def clocking(evidence: Evidence, gpu: GpuEvidence) -> Clocking | None:
     """The card's last days of free work; None without any."""
-    hours = [part for part in recent_parts(evidence, gpu) if is_free(gpu, part)]
-    clock = mean(hours, "sm_clock_hz")
-    return None if clock is None else Clocking(clock, hours, memory_bound(hours))
+    return looks(evidence)[gpu.gpu_uuid].own
 
-
-def _clockings(evidence: Evidence) -> Mapping[str, Clocking]:
-    """Every card with free work by UUID."""
-    found = ((gpu.gpu_uuid, clocking(evidence, gpu)) for gpu in evidence.gpus)
-    return {uuid: each for uuid, each in found if each is not None}
-
-
-clockings = OncePerEvidence(_clockings)
 
 Kind = tuple[str, float | None, bool | None]
 
@@ -91,9 +109,8 @@ def _kind(gpu: GpuEvidence, own: Clocking) -> Kind | None:
 def _by_kind(evidence: Evidence) -> Mapping[Kind, Peers]:
     """Median clock and number of the cards of each kind."""
     groups: dict[Kind, list[float]] = {}
-    seen = clockings(evidence)
     for gpu in evidence.gpus:
-        own = seen.get(gpu.gpu_uuid)
+        own = clocking(evidence, gpu)
         kind = None if own is None else _kind(gpu, own)
         if own is not None and kind is not None:
             groups.setdefault(kind, []).append(own.clock_hz)
@@ -105,7 +122,7 @@ groups_of = OncePerEvidence(_by_kind)
 
 def peers_of(evidence: Evidence, gpu: GpuEvidence) -> Peers | None:
     """The fleet's clock for this card's model and kind of load, itself among them; ``count`` leaves it out."""
-    own = clockings(evidence).get(gpu.gpu_uuid)
+    own = clocking(evidence, gpu)
     kind = None if own is None else _kind(gpu, own)
     whole = None if kind is None else groups_of(evidence).get(kind)
     return None if whole is None else Peers(whole.clock_hz, whole.count - 1)

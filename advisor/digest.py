@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from advisor.memo import OncePerEvidence
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
+from core.hours import GpuHour
 from core.units import HOUR_MS
 
 
@@ -17,6 +18,7 @@ class Digest:
         observed_h: from its first to its last sample inside the window. covered_h: vouched for by samples.
         active_h, empty_h, parked_h, memory_bound_h, unknown_h: of the covered hours.
         energy_j: known energy; None when none is known.
+        spinning_h: of the covered hours. is_memory_known: its newest day, or hour, tells memory utilization.
     """
 
     observed_h: float
@@ -27,6 +29,8 @@ class Digest:
     memory_bound_h: float
     unknown_h: float
     energy_j: float | None
+    spinning_h: float = 0.0
+    is_memory_known: bool = False
 
     @property
     def coverage(self) -> float:
@@ -36,15 +40,18 @@ class Digest:
 
 def digest_of(evidence: Evidence, gpu: GpuEvidence) -> Digest:
     """The pass over one GPU."""
-    covered = active = empty = parked = bound = unknown = energy = 0.0
+    covered = active = empty = parked = bound = unknown = energy = spinning = 0.0
     energy_known = False
+    newest: GpuHour | None = None
     for hour in gpu.parts:
+        newest = hour
         covered += hour.covered_s
         active += hour.active_s
         seconds = hour.seconds
         empty += seconds.get(Activity.EMPTY, 0.0)
         parked += seconds.get(Activity.PARKED, 0.0)
         bound += seconds.get(Activity.MEMORY_BOUND, 0.0)
+        spinning += seconds.get(Activity.SPINNING, 0.0)
         unknown += seconds.get(Activity.UNKNOWN, 0.0)
         if hour.energy_j is not None:
             energy += hour.energy_j
@@ -60,6 +67,8 @@ def digest_of(evidence: Evidence, gpu: GpuEvidence) -> Digest:
         memory_bound_h=bound / 3600,
         unknown_h=unknown / 3600,
         energy_j=energy if energy_known else None,
+        spinning_h=spinning / 3600,
+        is_memory_known=newest is not None and newest.memory_busy_ratio is not None,
     )
 
 

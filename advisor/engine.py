@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from advisor.clock_peers import Look, looks
 from advisor.digest import Digest, digests
+from advisor.idle import idle_gpus
 from advisor.model import Counted, Limits, Rule, Verdict, counted
 from advisor.rules import RULES
 from advisor.waterfall import Spend
@@ -84,12 +86,16 @@ class AdviceRun:
         self._said = {rule.id: _Said() for rule in rules}
         self._chunks: list[Evidence] = []
         self._digests: dict[str, Digest] = {}
+        self._looks: dict[str, Look] = {}
+        self._idle: set[str] = set()
         self._spend = Spend()
 
     def feed(self, chunk: Evidence) -> None:
         """Judge what can be judged of one chunk alone."""
         self._chunks.append(chunk)
         self._digests.update(digests(chunk))
+        self._looks.update(looks(chunk))
+        self._idle |= idle_gpus(chunk)
         self._spend.add(chunk)
         if chunk.gpus or chunk.engines:
             for rule, limits in self._rules:
@@ -102,6 +108,8 @@ class AdviceRun:
         if fleet is None and self._chunks:
             fleet = Evidence.joined(self._chunks)
             digests.put(fleet, self._digests)
+            looks.put(fleet, self._looks)
+            idle_gpus.put(fleet, frozenset(self._idle))
         if fleet is not None and (fleet.gpus or fleet.engines):
             for rule, limits in self._rules:
                 if rule.scope == "fleet":

@@ -4,7 +4,7 @@ from advisor.serving import Serving
 from core.evidence import EngineEvidence
 from core.finding import Subject
 from core.series import HourSeries
-from core.units import DAY_MS, HOUR_MS
+from core.units import HOUR_MS
 
 
 def engine_subject(serving: Serving) -> Subject:
@@ -29,9 +29,8 @@ def _ends(engine: EngineEvidence) -> tuple[tuple[int, float], tuple[int, float]]
     if not isinstance(hours, HourSeries):
         first, last = hours[0], hours[-1]
         return (first.hour_ms, first.covered_s), (last.hour_ms, last.covered_s)
-    starts, days = hours.starts(), engine.days
-    at_first, at_last = ((start % DAY_MS) // HOUR_MS for start in (starts[0], starts[-1]))
-    return (starts[0], days[0].covered_s[at_first]), (starts[-1], days[-1].covered_s[at_last])
+    starts, (first_s, last_s) = hours.starts(), hours.ends_s()
+    return (starts[0], first_s), (starts[-1], last_s)
 
 
 def engine_coverage(engine: EngineEvidence) -> float:

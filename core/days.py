@@ -23,6 +23,8 @@ from core.readings import WorkloadKey
 from core.units import DAY_MS, HOUR_MS
 
 HOURS: Final = 24
+ALL_DAY: Final = (1 << HOURS) - 1
+"""``seen`` of a day without a gap."""
 MIN_EMPTY_S: Final = 300.0
 """An hour speaks for bare idle power only with this much empty time: right after work the board is still hot."""
 Hourly = tuple[int, ...]
@@ -57,7 +59,17 @@ class GpuDay:
 
 @dataclass(frozen=True, slots=True)
 class EngineDay:
-    """The hours of one engine on one UTC day; ``running_p50`` is each hour's median batch, None where not busy."""
+    """The hours of one engine on one UTC day.
+
+    Attributes:
+        engine: whose. day_ms: start of the day. whole: all of its hours as one.
+        seen: bit ``n`` is set where the hour that begins ``n`` hours into the day has data.
+        covered_s, busy_s: of each hour.
+        running_p50: each hour's median batch; None where not busy.
+        running_mean, kv_mean: batch and KV-cache use of each hour over its covered time, idle time included.
+        generated_tokens: of each hour; None where not known.
+        paired: no hour knows only one of prompt tokens and prompt tokens from the cache.
+    """
 
     engine: str
     day_ms: int
@@ -66,6 +78,10 @@ class EngineDay:
     covered_s: Hourly
     busy_s: Hourly
     running_p50: tuple[float | None, ...]
+    running_mean: tuple[float, ...]
+    kv_mean: tuple[float, ...]
+    generated_tokens: tuple[float | None, ...]
+    paired: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +128,8 @@ def day_of(at_ms: int) -> int:
 
 def seen_hours(day_ms: int, seen: int) -> list[int]:
     """Starts of the hours with data, in order."""
+    if seen == ALL_DAY:
+        return list(range(day_ms, day_ms + DAY_MS, HOUR_MS))
     return [day_ms + at * HOUR_MS for at in range(HOURS) if seen >> at & 1]
 
 
@@ -135,8 +153,13 @@ def engine_day(hours: Sequence[EngineHour]) -> EngineDay:
     """Hours of one engine within one day, in order of time; at least one."""
     day_ms = day_of(hours[0].hour_ms)
     medians: list[float | None] = [None] * HOURS
+    tokens: list[float | None] = [None] * HOURS
+    running, kv_used = [0.0] * HOURS, [0.0] * HOURS
     for hour in hours:
-        medians[_at(hour.hour_ms)] = hour.running.quantile(0.5) if hour.busy_s > 0 else None
+        at = _at(hour.hour_ms)
+        medians[at] = hour.running.quantile(0.5) if hour.busy_s > 0 else None
+        tokens[at] = None if hour.generated_tokens is None else float(hour.generated_tokens)
+        running[at], kv_used[at] = covered_mean(hour, "running"), covered_mean(hour, "kv_used")
     return EngineDay(
         engine=hours[0].engine,
         day_ms=day_ms,
@@ -145,7 +168,19 @@ def engine_day(hours: Sequence[EngineHour]) -> EngineDay:
         covered_s=_spread(hours, lambda hour: hour.covered_s),
         busy_s=_spread(hours, lambda hour: hour.busy_s),
         running_p50=tuple(medians),
+        running_mean=tuple(running),
+        kv_mean=tuple(kv_used),
+        generated_tokens=tuple(tokens),
+        paired=all((hour.prompt_tokens is None) == (hour.cached_prompt_tokens is None) for hour in hours),
     )
+
+
+def covered_mean(hour: EngineHour, name: str) -> float:
+    """Mean of ``running`` or ``kv_used`` over the hour's covered time, idle time included; 0 without any."""
+    if hour.covered_s <= 0:
+        return 0.0
+    levels: dict[float, float] = getattr(hour, name).seconds
+    return float(sum(level * seconds for level, seconds in levels.items())) / hour.covered_s
 
 
 def host_day(hours: Sequence[HostHour]) -> HostDay:

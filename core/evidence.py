@@ -1,10 +1,10 @@
 """What a rule may see: hours, identities, prices and the site's settings. Built by the store, read by the advisor."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from core.days import EngineDay, GpuDay, HostDay, Hourly, engine_day, folded_by_day, gpu_day, host_day
+from core.days import EngineDay, GpuDay, HostDay, engine_day, folded_by_day, gpu_day, host_day
 from core.histogram import Histogram
 from core.hours import EngineHour, GpuHour, HostHour
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
@@ -210,7 +210,7 @@ class EngineEvidence:
         """Starts of its hours with samples; where days are stored, no hour is read for them."""
         hours = self.hours
         if isinstance(hours, HourSeries):
-            return _starts((day.day_ms, day.covered_s) for day in hours.days)
+            return hours.starts_with("covered_s")
         return [hour.hour_ms for hour in hours if hour.covered_s > 0]
 
     @property
@@ -218,8 +218,16 @@ class EngineEvidence:
         """Starts of its hours with requests running; where days are stored, no hour is read for them."""
         hours = self.hours
         if isinstance(hours, HourSeries):
-            return _starts((day.day_ms, day.busy_s) for day in hours.days)
+            return hours.starts_with("busy_s")
         return [hour.hour_ms for hour in hours if hour.busy_s > 0]
+
+    @property
+    def has_paired_prompts(self) -> bool:
+        """No hour knows only one of prompt tokens and prompt tokens from the cache: their sums can be compared."""
+        hours = self.hours
+        if isinstance(hours, HourSeries):
+            return hours.every_day("paired")
+        return all((hour.prompt_tokens is None) == (hour.cached_prompt_tokens is None) for hour in hours)
 
     @property
     def covered_s(self) -> float:
@@ -255,10 +263,6 @@ class EngineEvidence:
 def _place(gpu: GpuEvidence) -> tuple[bool, str, bool, int, str]:
     host, index = gpu.identity.host, gpu.identity.index
     return (host is not None, host or "", index is None, index or 0, gpu.gpu_uuid)
-
-
-def _starts(days: Iterable[tuple[int, Hourly]]) -> list[int]:
-    return [day_ms + at * HOUR_MS for day_ms, hourly in days for at, seconds in enumerate(hourly) if seconds]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
+from core.days import seen_hours
 from core.hours import EngineHour, GpuHour, HostHour
 
 H = TypeVar("H", bound=GpuHour | EngineHour | HostHour)
@@ -32,6 +33,18 @@ class HourSeries(Sequence[H], Generic[H, D]):
     @abstractmethod
     def starts(self) -> Sequence[int]:
         """When each hour begins."""
+
+    def starts_with(self, name: str) -> Sequence[int]:
+        """When each of the hours begins whose ``covered_s`` (``busy_s`` of an engine) is above 0."""
+        return starts_of_masks(masks_of(self.days, name))
+
+    def every_day(self, flag: str) -> bool:
+        """Whether a flag of its days, such as ``paired``, holds for all of them."""
+        return all(getattr(day, flag) for day in self.days)
+
+    def ends_s(self) -> tuple[float, float]:
+        """Covered seconds of its first and of its last hour, rounded; it has hours."""
+        return ends_of(self.days)
 
     @abstractmethod
     def of_day(self, day_ms: int) -> Sequence[H]:
@@ -77,3 +90,26 @@ def hours_since(hours: Sequence[H], from_ms: int) -> Sequence[H]:
     if isinstance(hours, HourSeries):
         return hours.since(from_ms)
     return [hour for hour in hours if hour.hour_ms >= from_ms]
+
+
+Masks = Sequence[tuple[int, int]]
+"""Start of each day with a bit for each of its hours, as in ``GpuDay.seen``."""
+
+
+def masks_of(days: Sequence[Any], name: str) -> Masks:
+    """Hours whose seconds of that name are above 0."""
+    return tuple(
+        (day.day_ms, sum(1 << at for at, seconds in enumerate(getattr(day, name)) if seconds)) for day in days
+    )
+
+
+def starts_of_masks(masks: Masks) -> list[int]:
+    """When each hour begins whose bit is set."""
+    return [start for day_ms, mask in masks for start in seen_hours(day_ms, mask)]
+
+
+def ends_of(days: Sequence[Any]) -> tuple[float, float]:
+    """Covered seconds of the first and of the last hour of some days, at least one."""
+    first, last = days[0], days[-1]
+    at_first, at_last = (first.seen & -first.seen).bit_length() - 1, last.seen.bit_length() - 1
+    return first.covered_s[at_first], last.covered_s[at_last]

@@ -18,9 +18,9 @@ from store.hour_rows import (
 )
 
 _GPU_HOURLY: Final = Struct(f"<{4 * HOURS}h")
-_ENGINE_HOURLY: Final = Struct(f"<{2 * HOURS}h{HOURS}d")
+_ENGINE_HOURLY: Final = Struct(f"<{2 * HOURS}h{4 * HOURS}d?")
 _UNKNOWN: Final = -1.0
-"""Stands for an hour without a median batch in the packed column; a batch is never negative."""
+"""Stands for an hour without a median batch or token count in the packed column; neither is ever negative."""
 GPU_DAY: Final = ("day_ms", "seen", "hourly", "bare_idle_w", *GPU_FIGURES)
 ENGINE_DAY: Final = ("day_ms", "seen", "hourly", *ENGINE_FIGURES)
 HOST_DAY: Final = ("day_ms", "seen", *HOST_FIGURES)
@@ -59,8 +59,15 @@ def engine_day_values(day: EngineDay, engine_id: int) -> dict[str, Any]:
     values = engine_hour_values(day.whole, engine_id)
     values["day_ms"] = values.pop("hour_ms")
     values["seen"] = day.seen
-    medians = [_UNKNOWN if median is None else median for median in day.running_p50]
-    values["hourly"] = _ENGINE_HOURLY.pack(*day.covered_s, *day.busy_s, *medians)
+    values["hourly"] = _ENGINE_HOURLY.pack(
+        *day.covered_s,
+        *day.busy_s,
+        *(_UNKNOWN if median is None else median for median in day.running_p50),
+        *(_UNKNOWN if tokens is None else tokens for tokens in day.generated_tokens),
+        *day.running_mean,
+        *day.kv_mean,
+        day.paired,
+    )
     return values
 
 
@@ -75,7 +82,11 @@ def engine_day_in(engine: str, row: Sequence[Any]) -> EngineDay:
         seen,
         values[:24],
         values[24:48],
-        tuple(None if median < 0 else median for median in values[48:]),
+        tuple([None if median < 0 else median for median in values[48:72]]),
+        values[96:120],
+        values[120:144],
+        tuple([None if tokens < 0 else tokens for tokens in values[72:96]]),
+        values[144],
     )
 
 

@@ -44,7 +44,7 @@ from advisor.serving_checks import (
     shared_gpu,
     total,
 )
-from core.evidence import Evidence
+from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk
 from core.hours import EngineHour
 
@@ -116,7 +116,7 @@ def _best_hits(evidence: Evidence) -> dict[object, tuple[float, str]]:
         hits = [
             (hit, each.label)
             for each in group
-            if each.engine.identity.model is not None and (hit := _hit(each.engine.hours)) is not None
+            if each.engine.identity.model is not None and (hit := _hit_of(each.engine)) is not None
         ]
         if hits:
             best[replica_key(group[0])] = max(hits)
@@ -127,6 +127,11 @@ def _hit(hours: Sequence[EngineHour]) -> float | None:
     """Hit ratio of some hours, over those that know both counters."""
     both = [h for h in hours if h.cached_prompt_tokens is not None and h.prompt_tokens is not None]
     return prefix_cache.hit_ratio(total(both, "cached_prompt_tokens"), total(both, "prompt_tokens"))
+
+
+def _hit_of(engine: EngineEvidence) -> float | None:
+    """The same of all its hours; their sums tell it unless an hour knows one counter only."""
+    return _hit(engine.parts if engine.has_paired_prompts else engine.hours)
 
 
 def _judged(
@@ -140,13 +145,28 @@ def _judged(
     if basic is not None:
         return basic
     off = kv_flags.is_on(engine.identity.settings.get(SWITCH)) is False
-    hit, lately = _hit(engine.hours), _hit(recent_hours(engine))
+    hit = _hit_of(engine)
     if not off and hit is None:
         why = "Neither the switch nor the tokens from the cache are published: whether prefixes are reused is not known."
         return ("cached_prompt_tokens", SWITCH), why
     now = 0.0 if off else (hit or 0.0)
-    if not off and max(now, lately or 0.0) >= limits.max_hit_ratio:
+    if not off and now >= limits.max_hit_ratio:
         return None
+    found = _missed(serving, best, limits, off=off, now=now)
+    if found is None or off or (_hit(recent_hours(engine)) or 0.0) < limits.max_hit_ratio:
+        return found
+    return None  # of late they are found
+
+
+def _missed(
+    serving: Serving,
+    best: tuple[float, str] | None,
+    limits: NoPrefixCacheLimits,
+    *,
+    off: bool,
+    now: float,
+) -> Case | Refusal | None:
+    """What it would find beyond ``now``; None when that is too little to matter."""
     modelled = shared_gpu(serving) or _unmodelled(serving)
     if modelled is not None:
         return modelled

@@ -136,6 +136,8 @@ def evaluate(evidence: Evidence, limits: OverloadLimits) -> Iterator[Verdict]:
             why = f"Busy for {duration(busy_s / 3600)}; {duration(limits.min_busy_s / 3600)} are needed."
             yield NotEvaluated(RULE_ID, engine_subject(group[-1]), ("busy time",), why)
             continue
+        if not any(_queues_at_all(each) for each in live):
+            continue
         lately = {hour.hour_ms for each in live for hour in recent_hours(each.engine)}
         queues = _queues(live, limits)
         over = [queue for queue in queues if queue.is_over(limits)]
@@ -149,6 +151,11 @@ def _is_judged(evidence: Evidence, serving: Serving, limits: OverloadLimits) -> 
         refusal(evidence, serving.engine, min_busy_s=0.0, min_coverage_ratio=limits.min_coverage_ratio)
         is None
     )
+
+
+def _queues_at_all(serving: Serving) -> bool:
+    """Whether any request ever waited; no sign of an overload holds without one."""
+    return any(any(part.waiting.seconds) for part in serving.engine.parts)
 
 
 def _queues(group: Sequence[Serving], limits: OverloadLimits) -> list[Queue]:

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from advisor.clock_peers import Clocking, clockings, is_free, knows_slowing, peers_of, recent_parts
+from advisor.clock_peers import Clocking, clocking, free_parts, is_free, looks, peers_of
 from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.estimators.throttle_loss import throttle_loss
@@ -71,12 +71,8 @@ def evaluate(evidence: Evidence, limits: SlowClockLimits) -> Iterator[Verdict]:
     """Every GPU at work."""
     blind: list[GpuEvidence] = []
     for gpu in evidence.gpus:
-        lately = recent_parts(evidence, gpu)
-        if (
-            is_dark(evidence, gpu)
-            if not lately
-            else not any(knows_slowing(hour) and hour.sm_clock_hz is not None for hour in lately)
-        ):
+        look = looks(evidence)[gpu.gpu_uuid]
+        if not look.told if look.worked else is_dark(evidence, gpu):
             blind.append(gpu)
         slow = _slow(evidence, gpu, limits)
         if slow is None:
@@ -93,7 +89,7 @@ def evaluate(evidence: Evidence, limits: SlowClockLimits) -> Iterator[Verdict]:
 
 
 def _slow(evidence: Evidence, gpu: GpuEvidence, limits: SlowClockLimits) -> Slow | None:
-    own = clockings(evidence).get(gpu.gpu_uuid)
+    own = clocking(evidence, gpu)
     if own is None:
         return None
     peers = peers_of(evidence, gpu)
@@ -216,7 +212,7 @@ def _facts(evidence: Evidence, gpu: GpuEvidence, slow: Slow, below_h: float) -> 
     return {
         **window_facts(evidence, digest(evidence, gpu).coverage),
         **price_facts(gpu.price),
-        **means(slow.own.hours, "busy_ratio", "power_w", "sm_active_ratio"),
+        **means(free_parts(evidence, gpu), "busy_ratio", "power_w", "sm_active_ratio"),
         **rounded(
             {
                 "sm_clock_hz": slow.own.clock_hz,

@@ -160,6 +160,8 @@ def _may_be_small(engine: EngineEvidence, model: DecodeStep, limits: SmallBatchL
     """Whether enough of its hours can be small; of stored hours told by the medians that their days hold."""
     if not isinstance(engine.hours, HourSeries):
         return True
+    if _small_s_at_most(engine, model, limits) < limits.min_small_ratio * engine.busy_s:
+        return False
     small_s = busy_s = hours = 0
     for day in engine.days:
         for seconds, median in zip(day.busy_s, day.running_p50, strict=True):
@@ -170,6 +172,14 @@ def _may_be_small(engine: EngineEvidence, model: DecodeStep, limits: SmallBatchL
             if model.saturation(median) < limits.max_saturation_ratio:
                 small_s += seconds
     return small_s + hours >= limits.min_small_ratio * busy_s  # a second an hour for rounding
+
+
+def _small_s_at_most(engine: EngineEvidence, model: DecodeStep, limits: SmallBatchLimits) -> float:
+    """More busy seconds than these no small hours can have: half of such an hour is at batches as small as its median."""
+    levels = engine.running.seconds
+    small_s = sum(s for batch, s in levels.items() if model.saturation(batch) < limits.max_saturation_ratio)
+    unlisted_s = max(0.0, engine.busy_s - sum(levels.values()))
+    return 2 * small_s + unlisted_s + len(engine.hours)  # a second an hour for rounding
 
 
 def _changed(before: Diagnosis, now: Diagnosis) -> str:

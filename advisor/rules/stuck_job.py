@@ -25,6 +25,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from advisor.confidence import duration
+from advisor.digest import digest
 from advisor.fleet import gpu_subject
 from advisor.idle import silence_h
 from advisor.memo import OncePerEvidence
@@ -67,7 +68,9 @@ def evaluate(evidence: Evidence, limits: StuckJobLimits) -> Iterator[Verdict]:
     """Every GPU whose newest hours spin, by the job that holds it."""
     spinning: dict[str, Spin] = {}
     for gpu in evidence.gpus:
-        if not _is_candidate(gpu, limits):
+        seen = digest(evidence, gpu)
+        never = seen.is_memory_known and seen.spinning_h * 3600 < min(limits.min_spin_s, 60.0) - 1e-6
+        if never or not _is_candidate(gpu, limits):
             continue
         spin = spin_of(gpu, token_hours(evidence, gpu), limits)
         refusal = _refusal(evidence, gpu, spin, limits)

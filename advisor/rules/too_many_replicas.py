@@ -47,7 +47,7 @@ from advisor.serving_checks import (
 )
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
-from core.hours import EngineHour
+from core.units import HOUR_MS
 
 RULE_ID: Final = "too-many-replicas"
 
@@ -193,29 +193,31 @@ def quiet_ratio(group: Sequence[Serving]) -> float | None:
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     if len(known) < len(group):
         return None
-    by_hour: dict[int, list[EngineHour]] = {}
+    by_hour: dict[int, _Together] = {}
     for each in group:
-        for hour in each.engine.hours:
-            if hour.covered_s > 0:
-                by_hour.setdefault(hour.hour_ms, []).append(hour)
-    together = [hours for hours in by_hour.values() if len(hours) > 1]
-    if not together:
-        return None
-    quiet = sum(enova.is_quiet(_as_minute(hours), min(known)) for hours in together)
-    return quiet / len(together)
+        for day in each.engine.days:
+            for at, covered_s in enumerate(day.covered_s):
+                if covered_s:
+                    found = by_hour.setdefault(day.day_ms + at * HOUR_MS, _Together())
+                    found.count += 1
+                    found.running += day.running_mean[at]
+                    found.kv_used_ratio += day.kv_mean[at]
+    together = [each for each in by_hour.values() if each.count > 1]
+    quiet = sum(enova.is_quiet(each.as_minute(), min(known)) for each in together)
+    return quiet / len(together) if together else None
 
 
-def _as_minute(hours: Sequence[EngineHour]) -> enova.Minute:
-    """An hour of several replicas as one of ENOVA's windows: means over covered time, idle time included."""
+@dataclass(slots=True)
+class _Together:
+    """One hour of several replicas: their means over covered time added up, idle time included."""
 
-    def mean(name: str) -> float:
-        of_each = (
-            sum(level * seconds for level, seconds in getattr(hour, name).seconds.items()) / hour.covered_s
-            for hour in hours
-        )
-        return float(sum(of_each)) / len(hours)
+    count: int = 0
+    running: float = 0.0
+    kv_used_ratio: float = 0.0
 
-    return enova.Minute(pending=0.0, running=mean("running"), kv_used_ratio=mean("kv_used"))
+    def as_minute(self) -> enova.Minute:
+        """As one of ENOVA's windows."""
+        return enova.Minute(0.0, self.running / self.count, self.kv_used_ratio / self.count)
 
 
 def _fewer(
@@ -372,9 +374,11 @@ def _chart(group: Sequence[Serving], need: Need, limits: TooManyReplicasLimits) 
     """Tokens per second of all replicas by hour, against what one of them can plan for."""
     rates: dict[int, float] = {}
     for each in group:
-        for hour in each.engine.hours:
-            if hour.generated_tokens is not None:
-                rates[hour.hour_ms] = rates.get(hour.hour_ms, 0.0) + hour.generated_tokens / 3600
+        for day in each.engine.days:
+            for at, tokens in enumerate(day.generated_tokens):
+                if tokens is not None:
+                    hour_ms = day.day_ms + at * HOUR_MS
+                    rates[hour_ms] = rates.get(hour_ms, 0.0) + tokens / 3600
     threshold = limits.utilization * need.replica_tokens_per_s.p50
     return time_chart(sorted(rates.items()), "tokens/s", threshold)
 

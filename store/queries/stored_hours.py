@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from core.days import day_of, folded_by_day, seen_hours
 from core.evidence import Window
-from core.series import D, H, HourSeries
+from core.series import D, H, HourSeries, ends_of, masks_of, starts_of_masks
 from core.units import DAY_MS, HOUR_MS
 from store.models.day_pending import DayPendingRow
 from store.queries.hours import within
@@ -179,7 +179,7 @@ class Group(Generic[H, D]):
 class StoredHours(HourSeries[H, D]):
     """Hours of one subject of a group."""
 
-    __slots__ = ("_count", "_group", "_key", "_parts", "_seen")
+    __slots__ = ("_count", "_ends_s", "_group", "_key", "_paired", "_parts", "_seen", "_with")
 
     def __init__(
         self, group: Group[H, D], key: int, merge: Callable[[Sequence[H], int], H] | None = None
@@ -195,6 +195,10 @@ class StoredHours(HourSeries[H, D]):
         days: Sequence[Any] = group.days(key)
         # Only what is small is kept: the days themselves may be put away and read again.
         self._seen = tuple((day.day_ms, day.seen) for day in days)
+        # Asked of every engine by every rule on serving; a fleet's engines are few beside its GPUs.
+        self._with = {} if merge is None else {name: masks_of(days, name) for name in ("covered_s", "busy_s")}
+        self._paired = None if merge is None else all(day.paired for day in days)
+        self._ends_s = None if merge is None or not days else ends_of(days)
         self._count: int = sum(seen.bit_count() for _, seen in self._seen)
         self._parts: tuple[H, ...] | None = None
         if merge is not None and days:
@@ -216,6 +220,19 @@ class StoredHours(HourSeries[H, D]):
     def starts(self) -> Sequence[int]:
         """When each hour begins."""
         return [start for day_ms, seen in self._seen for start in seen_hours(day_ms, seen)]
+
+    def starts_with(self, name: str) -> Sequence[int]:
+        """When each of the hours begins whose ``covered_s`` (``busy_s`` of an engine) is above 0."""
+        masks = self._with.get(name)
+        return super().starts_with(name) if masks is None else starts_of_masks(masks)
+
+    def every_day(self, flag: str) -> bool:
+        """Whether a flag of its days, such as ``paired``, holds for all of them."""
+        return self._paired if flag == "paired" and self._paired is not None else super().every_day(flag)
+
+    def ends_s(self) -> tuple[float, float]:
+        """Covered seconds of its first and of its last hour, rounded; it has hours."""
+        return super().ends_s() if self._ends_s is None else self._ends_s
 
     def of_day(self, day_ms: int) -> Sequence[H]:
         """Its hours of one day."""
