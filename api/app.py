@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
 
+from advisor.limits_book import limits_book
 from api import problems
 from api.pages import costs as costs_page
 from api.pages import engines as engines_page
@@ -88,6 +89,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
+    limits_book(settings.rules)  # a bad threshold fails at start, not at the first run of the rules
     app.state.settings = settings
     app.state.engine = make_engine(settings.database_url)
     for router in ROUTES:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from core.errors import SettingsError
+from core.rule_settings import TABLES, RuleSettings, parse
 from core.units import HOUR_MS
 
 ETC: Final = Path("/etc/gpuwise/gpuwise.toml")
@@ -73,6 +74,8 @@ class Settings:
         base_url: address of the web pages as people reach them, for links in mail.
         smtp_*: outgoing mail; no recipients means dry run.
         report_recipients: addresses of the weekly report.
+        minimum_saving_usd_month: cash claims below it are listed as left out, not as recommendations.
+        rules: thresholds of rules and exclusions: tables of ``gpuwise.toml``, see ``core/rule_settings.py``.
         report_weekday, report_hour_utc: when the weekly report goes out (0 = Monday).
     """
 
@@ -121,6 +124,8 @@ class Settings:
     smtp_starttls: bool = True
     smtp_from: str = "gpuwise@localhost"
     report_recipients: tuple[str, ...] = ()
+    minimum_saving_usd_month: float = 20.0
+    rules: RuleSettings = field(default_factory=RuleSettings)
     report_weekday: int = 0
     report_hour_utc: int = 7
 
@@ -131,6 +136,7 @@ class Settings:
         _within("hour_days", self.hour_days, 1, 36_500)
         _within("pue", self.pue, 1.0, 3.0)
         _within("host_share_ratio", self.host_share_ratio, 0.0, 2.0)
+        _within("minimum_saving_usd_month", self.minimum_saving_usd_month, 0.0, 1_000_000.0)
         _within("report_weekday", self.report_weekday, 0, 6)
         _within("report_hour_utc", self.report_hour_utc, 0, 23)
         if self.tariff_usd_per_kwh is not None:
@@ -212,9 +218,13 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     env = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     for path in _files(env):
-        for key, raw in _read_toml(path).items():
+        read = _read_toml(path)
+        tables = {key: read.pop(key) for key in TABLES & read.keys()}
+        if tables:
+            values["rules"] = parse(tables, str(path))
+        for key, raw in read.items():
             values[key] = _convert(key, raw, str(path))
-    known = {f.name for f in fields(Settings)}
+    known = {f.name for f in fields(Settings)} - TABLES
     for name, raw in env.items():
         key = name.removeprefix("GPUWISE_").lower()
         if name.startswith("GPUWISE_") and key in known:

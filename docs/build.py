@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Final
 
+from core import rule_settings
 from core.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Metric
 from core.settings import Settings
 from docs import rules_pages
@@ -69,6 +70,8 @@ def settings_page() -> str:
         "|---|---|---|",
     ]
     for setting in fields(Settings):
+        if setting.name in rule_settings.TABLES:
+            continue  # tables of the file, explained below
         default = _IN_STATE_FOLDER.get(setting.name) or _default(setting.default)
         lines.append(f"| `{setting.name}` | `GPUWISE_{setting.name.upper()}` | {default} |")
     text = (Settings.__doc__ or "").split("Attributes:")[1]
@@ -81,6 +84,10 @@ def settings_page() -> str:
             "```text",
             *(line[8:] for line in text.strip("\n").splitlines()),
             "```",
+            "",
+            "## Thresholds and exclusions",
+            "",
+            *(rule_settings.__doc__ or "").strip().replace("::\n", ":\n").replace("``", "`").splitlines(),
             "",
         ]
     )

@@ -10,6 +10,7 @@ from apscheduler.schedulers.background import BlockingScheduler
 from apscheduler.triggers.cron import CronTrigger
 from sqlalchemy import Engine
 
+from advisor.limits_book import limits_book
 from api.jobs.advice import ADVICE
 from api.jobs.model import Job, run_job
 from api.jobs.retention import RETENTION
@@ -50,6 +51,7 @@ def run(settings: Settings) -> int:
     Raises:
         GpuwiseError: another jobs process holds this database.
     """
+    limits_book(settings.rules)
     ensure_ready(settings.database_url)
     engine = make_engine(settings.database_url)
     with jobs_lock(engine) as held:

@@ -1,19 +1,21 @@
 """Evidence from the store, rules over it, findings with what people made of them, and the record of it all."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from advisor.engine import AdviceRun
+from advisor.limits_book import limits_book
+from advisor.site_run import LeftOut, SiteRun
 from advisor.track_record import scaled_all
 from api.ranking import rank
 from api.resources.evidence import read_chunks
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
 from api.resources.verifications import records
+from core.clock import from_ms, to_ms
 from core.evidence import Window
 from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
 from store.queries import meta
@@ -46,7 +48,11 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         scope: where and when.
         record: write the findings, so that people can follow them; else nothing changes.
     """
-    rules = AdviceRun()
+    rules = SiteRun(
+        limits_book(scope.settings.rules),
+        now=from_ms(scope.now_ms),
+        min_saving_usd_month=scope.settings.minimum_saving_usd_month,
+    )
     for chunk in read_chunks(scope):
         rules.feed(chunk)
     advice = rules.advice()
@@ -55,12 +61,32 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         advice = replace(advice, findings=findings, totals=rules.totals(findings))
     if record:
         kept.record(scope.session, advice, scope.now_ms, rules.subjects)
+        _put_aside(scope, rules.left_out)
     by_fingerprint = {item.finding.fingerprint: item for item in kept.listing(scope.session)}
     counting = [finding for finding in advice.findings if _counts(by_fingerprint.get(finding.fingerprint))]
     whole = advice.totals if len(counting) == len(advice.findings) else rules.totals(counting)
     if record:
         _remember(scope, advice, whole)
     return view_of(advice, whole, by_fingerprint)
+
+
+def _put_aside(scope: Scope, left_out: Sequence[LeftOut]) -> None:
+    """Snooze what is open and excluded, until the exclusion ends."""
+    by_fingerprint = {one.finding.fingerprint: one.exclusion for one in left_out}
+    if not by_fingerprint:
+        return
+    for item in kept.listing(scope.session, [Status.OPEN, Status.REOPENED]):
+        exclusion = by_fingerprint.get(item.finding.fingerprint)
+        if exclusion is not None:
+            kept.set_status(
+                scope.session,
+                item.id,
+                Status.SNOOZED,
+                scope.now_ms,
+                note=exclusion.sentence,
+                until_ms=to_ms(exclusion.until),
+                who="gpuwise.toml",
+            )
 
 
 def view_of(advice: Advice, whole: Totals, by_fingerprint: Mapping[str, Recommendation]) -> AdviceView:

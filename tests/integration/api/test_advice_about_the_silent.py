@@ -44,7 +44,7 @@ def test_a_run_ends_the_findings_of_what_it_saw_and_no_others(
         def advice(self) -> Advice:
             return Advice((), (), TOTALS)
 
-    monkeypatch.setattr("api.resources.advise.AdviceRun", Silent)
+    monkeypatch.setattr("advisor.site_run.AdviceRun", Silent)
     advise.run(filled_scope, record=True)
     after = {item.finding.subject.id: item.status for item in recommendations.listing(filled_scope.session)}
     assert after == {A: Status.GONE, "GPU-silent": Status.OPEN, "h9:8000/0": Status.OPEN}

@@ -63,7 +63,7 @@ def two_findings(monkeypatch: pytest.MonkeyPatch) -> None:
             refused = NotEvaluated("empty-gpu", Subject("gpu", C), ("busy_ratio",), "Not read.")
             return Advice(findings, (refused,), Totals(Range(450.0, 500.0, 550.0), None, None, 2000.0))
 
-    monkeypatch.setattr("api.resources.advise.AdviceRun", Found)
+    monkeypatch.setattr("advisor.site_run.AdviceRun", Found)
 
 
 def test_spend_idle_and_the_rest_are_said_apart(filled_scope: Scope) -> None:

@@ -1,0 +1,167 @@
+"""What a site says about rules: thresholds, thresholds of a part of the fleet, and what to leave alone until when.
+
+In ``gpuwise.toml``::
+
+    [rules.small-batch]                # thresholds for the fleet
+    min_small_ratio = 0.3
+
+    [[rules.scope]]                    # for a part of it; every selector must hold, the last table that fits wins
+    rule = "small-batch"
+    host = "dev-*"
+    min_small_ratio = 0.6
+
+    [[exclusion]]                      # listed as excluded until the end of that day (UTC), then judged again
+    gpu = "GPU-1234*"
+    until = 2026-12-04
+    reason = "hot spare until Friday"
+    rule = "empty-gpu"                 # left out: every rule
+
+Selectors: ``host``, ``gpu``, ``engine``, ``owner`` (the user of a workload on the GPU) and ``label`` (``namespace=ml``: an
+attribute of one); ``*`` stands for anything. Which thresholds a rule has, and their bounds, the advisor knows: it checks
+the values here against its own classes at start.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
+
+from core.errors import SettingsError
+
+SELECTORS: Final = ("host", "gpu", "engine", "owner", "label")
+TABLES: Final = frozenset({"rules", "exclusion"})
+"""Top-level tables of the file that are not flat settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """One condition: ``kind`` of ``SELECTORS``, and a pattern with ``*``."""
+
+    kind: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedThresholds:
+    """Thresholds of one rule for a part of the fleet; ``place`` names the table for errors."""
+
+    rule_id: str
+    selectors: tuple[Selector, ...]
+    values: Mapping[str, Any]
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A part of the fleet to leave alone; ``rule_id`` None: by every rule."""
+
+    selectors: tuple[Selector, ...]
+    rule_id: str | None
+    until: datetime
+    reason: str
+    place: str
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"Excluded until {self.until - timedelta(seconds=1):%Y-%m-%d}: {self.reason}."
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """Everything a site says about rules; ``fleet`` are values by rule and threshold, not yet checked."""
+
+    fleet: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    scoped: tuple[ScopedThresholds, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+
+
+def parse(tables: Mapping[str, Any], place: str) -> RuleSettings:
+    """The tables of one file.
+
+    Args:
+        tables: ``rules`` and ``exclusion`` as TOML gives them; either may be missing. place: the file, for errors.
+
+    Raises:
+        SettingsError: not of the shape above; names table and key.
+    """
+    rules = _table(tables.get("rules", {}), f"{place}: [rules]")
+    scoped = _array(rules.get("scope", []), f"{place}: [[rules.scope]]")
+    fleet = {
+        rule: _table(values, f"{place}: [rules.{rule}]") for rule, values in rules.items() if rule != "scope"
+    }
+    excluded = _array(tables.get("exclusion", []), f"{place}: [[exclusion]]")
+    return RuleSettings(
+        fleet,
+        tuple(_scoped(one, f"{place}: [[rules.scope]] {at}") for at, one in enumerate(scoped, start=1)),
+        tuple(_exclusion(one, f"{place}: [[exclusion]] {at}") for at, one in enumerate(excluded, start=1)),
+    )
+
+
+def _scoped(raw: Mapping[str, Any], place: str) -> ScopedThresholds:
+    rule = raw.get("rule")
+    if not isinstance(rule, str) or not rule:
+        raise SettingsError(f'{place}: rule is missing: name the rule it is for, e.g. rule = "small-batch"')
+    values = {key: value for key, value in raw.items() if key != "rule" and key not in SELECTORS}
+    if not values:
+        raise SettingsError(f"{place}: it sets no threshold: give one, or leave the table out")
+    return ScopedThresholds(rule, _selectors(raw, place), values, place)
+
+
+def _exclusion(raw: Mapping[str, Any], place: str) -> Exclusion:
+    for key in raw:
+        if key not in {*SELECTORS, "rule", "until", "reason"}:
+            raise SettingsError(
+                f"{place}: unknown key {key!r}: use {', '.join(SELECTORS)}, rule, until, reason"
+            )
+    rule, reason = raw.get("rule"), raw.get("reason")
+    if rule is not None and not isinstance(rule, str):
+        raise SettingsError(f'{place}: rule is {rule!r}: name one, e.g. "empty-gpu", or leave it out')
+    if not isinstance(reason, str) or not reason.strip():
+        raise SettingsError(f"{place}: reason is missing: say why it is left alone")
+    return Exclusion(_selectors(raw, place), rule, _until(raw.get("until"), place), reason.strip(" ."), place)
+
+
+def _selectors(raw: Mapping[str, Any], place: str) -> tuple[Selector, ...]:
+    found = []
+    for kind in SELECTORS:
+        pattern = raw.get(kind)
+        if pattern is None:
+            continue
+        if not isinstance(pattern, str) or not pattern:
+            raise SettingsError(f"{place}: {kind} is {pattern!r}: give a name, * stands for anything")
+        if kind == "label" and "=" not in pattern:
+            raise SettingsError(f"{place}: label is {pattern!r}: use NAME=VALUE, e.g. namespace=ml")
+        found.append(Selector(kind, pattern))
+    if not found:
+        raise SettingsError(f"{place}: it names no part of the fleet: give one of {', '.join(SELECTORS)}")
+    return tuple(found)
+
+
+def _until(raw: object, place: str) -> datetime:
+    """End of a day, or a time."""
+    value = raw
+    if isinstance(raw, str):
+        try:
+            value = date.fromisoformat(raw) if len(raw) == 10 else datetime.fromisoformat(raw)
+        except ValueError as error:
+            raise SettingsError(f"{place}: until is {raw!r}: give a day such as 2026-12-04") from error
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise SettingsError(f"{place}: until is {raw}, which names no time zone: append Z")
+        return value.astimezone(UTC)
+    if isinstance(value, date):
+        return datetime.combine(value + timedelta(days=1), time(), UTC)
+    raise SettingsError(f"{place}: until is missing: an exclusion ends some day, e.g. until = 2026-12-04")
+
+
+def _table(raw: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise SettingsError(f"{place} is {raw!r}: it must be a table of names and values")
+    return raw
+
+
+def _array(raw: object, place: str) -> list[Mapping[str, Any]]:
+    if not isinstance(raw, list) or not all(isinstance(one, Mapping) for one in raw):
+        raise SettingsError(f"{place} is {raw!r}: write it with double brackets, one table each")
+    return raw
