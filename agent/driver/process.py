@@ -101,12 +101,12 @@ def _spawn(
         "PYTHONPATH": f"{ROOT}{os.pathsep}{path}" if path else str(ROOT),
         "MALLOC_ARENA_MAX": "1",  # one arena for all threads: 1 to 2 MiB less
     }
-    # -S: no site module, no .pth files; the paths of the packages are given by name.
+    # -S: no site module, no .pth files; the paths of the packages are given by name. -P: nor the folder somebody stands in.
     sites = os.pathsep.join(part for part in sys.path if part.endswith("-packages"))
     if sites:
         environment["PYTHONPATH"] += f"{os.pathsep}{sites}"
     return subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-S", *PROGRAM, *words],
+        [sys.executable, "-S", "-P", *PROGRAM, *words],
         stdin=stdin,
         stdout=stdout,
         pass_fds=fds,

@@ -11,6 +11,7 @@ import pytest
 
 from agent import reader as module
 from agent.driver.board import DRIVER, EVENTS, IDLE, MAIN, QUICK, SLOW
+from agent.driver.process import probe
 from agent.reader import UPGRADED, Reader
 
 NS = 1_000_000_000
@@ -320,3 +321,15 @@ def test_a_process_that_does_not_let_go_makes_the_pause_say_so(tmp_path: Path) -
     Made.made[0].killable = False
     assert not reader.pause()
     assert reader.pids == [Made.made[0].pid]
+
+
+def test_a_folder_named_like_a_package_of_ours_does_not_stand_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "__init__.py").write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(tmp_path)
+    child = probe(0)
+    assert child.wait(20) in {0, 4}, (
+        "0: it answers; 4: no such GPU or no driver; 1 would be the other package"
+    )
