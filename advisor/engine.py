@@ -14,6 +14,7 @@ from advisor.digest import Digest, digests
 from advisor.idle import idle_gpus
 from advisor.model import Counted, Limits, Rule, Verdict, counted
 from advisor.rules import RULES
+from advisor.serving import Serving, servings
 from advisor.waterfall import Spend
 from core.evidence import Evidence
 from core.finding import Advice, Finding, NotEvaluated, Range, Subject, Totals
@@ -88,6 +89,7 @@ class AdviceRun:
         self._digests: dict[str, Digest] = {}
         self._looks: dict[str, Look] = {}
         self._idle: set[str] = set()
+        self._servings: dict[str, Serving] = {}
         self._spend = Spend()
 
     def feed(self, chunk: Evidence) -> None:
@@ -96,6 +98,7 @@ class AdviceRun:
         self._digests.update(digests(chunk))
         self._looks.update(looks(chunk))
         self._idle |= idle_gpus(chunk)
+        self._servings.update((each.engine.identity.engine, each) for each in servings(chunk))
         self._spend.add(chunk)
         if chunk.gpus or chunk.engines:
             for rule, limits in self._rules:
@@ -110,6 +113,7 @@ class AdviceRun:
             digests.put(fleet, self._digests)
             looks.put(fleet, self._looks)
             idle_gpus.put(fleet, frozenset(self._idle))
+            servings.put(fleet, tuple(self._servings[each.identity.engine] for each in fleet.engines))
         if fleet is not None and (fleet.gpus or fleet.engines):
             for rule, limits in self._rules:
                 if rule.scope == "fleet":

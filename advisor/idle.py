@@ -1,6 +1,6 @@
 """Which GPUs stand idle now: one answer for all rules on idle GPUs, so that a node of both kinds is judged as one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -11,10 +11,11 @@ from advisor.fleet import CASH_BILLING, billing
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits
 from core.activity import HELD_MEMORY_BYTES, IDLE_BUSY_RATIO, Activity
-from core.days import GpuDay
+from core.days import GpuDay, seen_hours
 from core.evidence import Evidence, GpuEvidence
 from core.hours import GpuHour
-from core.series import HourSeries, hours_since
+from core.parked_hours import ParkedHour, parked_hours
+from core.series import HourSeries
 from core.units import DAY_MS, HOUR_MS
 
 WEEK_DAYS: Final = 7
@@ -67,9 +68,15 @@ class ParkedModelLimits(Limits):
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """Hours in which a GPU held nothing, or no more than a small context, unbroken up to its last sample."""
+    """Hours in which a GPU held nothing, or no more than a small context, unbroken up to its last sample.
+
+    Attributes:
+        hours: those hours; a day that was empty throughout stands for its own. count: how many they are.
+        idle_h, span_h: idle time, and time from their start to the last sample.
+    """
 
     hours: Sequence[GpuHour]
+    count: int
     idle_h: float
     span_h: float
 
@@ -105,7 +112,7 @@ class Streak:
 class Parking:
     """When a GPU was parked."""
 
-    hours: Sequence[GpuHour]
+    hours: Sequence[ParkedHour]
     parked_h: float
     share: float
     days: int
@@ -120,16 +127,16 @@ class Parking:
     @property
     def power_w(self) -> float | None:
         """Mean power while parked, weighted by time."""
-        return _weighted((hour.parked_power_w, hour.seconds[Activity.PARKED]) for hour in self.hours)
+        return _weighted((hour.parked_power_w, hour.parked_s) for hour in self.hours)
 
 
-def typical_memory_bytes(hours: Sequence[GpuHour]) -> float | None:
+def typical_memory_bytes(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
     """Median of the hours' memory in use."""
     known = sorted(h.memory_used_bytes for h in hours if h.memory_used_bytes is not None)
     return known[len(known) // 2] if known else None
 
 
-def mean_busy_ratio(hours: Sequence[GpuHour]) -> float | None:
+def mean_busy_ratio(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
     """Mean busy ratio of idle time, weighted by time.
 
     An hour's mean holds its few seconds of work as well; idle time itself was below the idle limit.
@@ -155,7 +162,7 @@ def may_serve(evidence: Evidence, gpu: GpuEvidence, mean_ratio: float | None) ->
     )
 
 
-def _busy(hour: GpuHour) -> float | None:
+def _busy(hour: GpuHour | ParkedHour) -> float | None:
     return hour.busy_ratio if hour.busy_ratio is not None else hour.sm_active_ratio
 
 
@@ -186,20 +193,46 @@ def silence_h(evidence: Evidence, gpu: GpuEvidence) -> float:
 def streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     """The unbroken hours up to the last sample in which the GPU did nothing and held next to nothing."""
     if isinstance(gpu.hours, HourSeries) and _ended_at_work(gpu.days[-1], limits):
-        return Streak((), 0.0, 0.0)
+        return Streak((), 0, 0.0, 0.0)
     serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
     hours: list[GpuHour] = []
-    for hour in reversed(gpu.hours):
-        idle_s = _unheld_s(hour, serving)
-        if hour.covered_s <= 0 or idle_s < (1 - limits.max_other_ratio) * hour.covered_s:
+    starts: list[int] = []
+    for part, begun in _newest_first(gpu):
+        idle_s = _unheld_s(part, serving)
+        if part.covered_s <= 0 or idle_s < (1 - limits.max_other_ratio) * part.covered_s:
             break
-        hours.append(hour)
+        hours.append(part)
+        starts += reversed(begun)
     hours.reverse()
     if not hours:
-        return Streak((), 0.0, 0.0)
-    begin = max(hours[0].hour_ms, gpu.first_sample_ms)
-    span_h = (min(hours[-1].hour_ms + HOUR_MS, max(gpu.last_sample_ms, begin)) - begin) / HOUR_MS
-    return Streak(hours, sum(_unheld_s(hour, serving) for hour in hours) / 3600, span_h)
+        return Streak((), 0, 0.0, 0.0)
+    begin = max(starts[-1], gpu.first_sample_ms)
+    span_h = (min(starts[0] + HOUR_MS, max(gpu.last_sample_ms, begin)) - begin) / HOUR_MS
+    return Streak(hours, len(starts), sum(_unheld_s(hour, serving) for hour in hours) / 3600, span_h)
+
+
+def _newest_first(gpu: GpuEvidence) -> Iterator[tuple[GpuHour, Sequence[int]]]:
+    """Hours of a GPU, a day that was empty throughout as one, with the starts of the hours that each stands for."""
+    hours = gpu.hours
+    if not isinstance(hours, HourSeries):
+        yield from ((hour, (hour.hour_ms,)) for hour in reversed(hours))
+        return
+    days_read = 0
+    for day in reversed(gpu.days):
+        if was_empty(day):
+            yield day.whole, seen_hours(day.day_ms, day.seen)
+            continue
+        if days_read == 1:
+            hours.all()  # who looks past two days mostly goes far back: one query then
+        days_read += 1
+        for hour in reversed(hours.of_day(day.day_ms)):
+            yield hour, (hour.hour_ms,)
+
+
+def was_empty(day: GpuDay) -> bool:
+    """Whether nothing held the GPU in any of the day's hours, and all were seen in some part."""
+    whole, seen = day.whole, day.seen.bit_count()
+    return whole.seconds.get(Activity.EMPTY, 0.0) == whole.covered_s and sum(map(bool, day.covered_s)) == seen
 
 
 def _ended_at_work(day: GpuDay, limits: EmptyGpuLimits) -> bool:
@@ -229,10 +262,10 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
     serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
     hours = [
         hour
-        for hour in (gpu.hours if _may_park(gpu, limits) else ())
-        if seen.parked_h > 0 and hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
+        for hour in (parked_hours(gpu.hours) if seen.parked_h > 0 and _may_park(gpu, limits) else ())
+        if hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
     ]
-    parked_h = sum(hour.seconds[Activity.PARKED] for hour in hours) / 3600
+    parked_h = sum(hour.parked_s for hour in hours) / 3600
     share = parked_h / seen.covered_h if seen.covered_h > 0 else 0.0
     newest_ms = gpu.last_sample_ms - round(limits.newest_h * HOUR_MS)
     throughout = (
@@ -240,7 +273,7 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
         and seen.covered_h >= limits.min_data_h
         and any(hour.hour_ms + HOUR_MS > newest_ms for hour in hours)
     )
-    lately = hours_since(gpu.hours, newest_ms - HOUR_MS + 1) if hours else ()
+    lately = [hour for hour in parked_hours(gpu.hours) if hour.hour_ms + HOUR_MS > newest_ms] if hours else ()
     held = any(_holds_model(hour) for hour in lately)
     return Parking(hours, parked_h, share, _days(evidence, hours, limits), throughout, held)
 
@@ -257,7 +290,7 @@ def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
     )
 
 
-def _days(evidence: Evidence, hours: Sequence[GpuHour], limits: ParkedModelLimits) -> int:
+def _days(evidence: Evidence, hours: Sequence[ParkedHour], limits: ParkedModelLimits) -> int:
     """Of the last seven, those with a whole parked hour."""
     ages = (
         (evidence.window.to_ms - hour.hour_ms - HOUR_MS) // DAY_MS
@@ -267,18 +300,18 @@ def _days(evidence: Evidence, hours: Sequence[GpuHour], limits: ParkedModelLimit
     return len({age for age in ages if age < WEEK_DAYS})
 
 
-def _holds_model(hour: GpuHour) -> bool:
+def _holds_model(hour: ParkedHour) -> bool:
     return hour.memory_used_bytes is not None and hour.memory_used_bytes >= HELD_MEMORY_BYTES
 
 
-def _is_parked(gpu: GpuEvidence, hour: GpuHour, limits: ParkedModelLimits) -> bool:
+def _is_parked(gpu: GpuEvidence, hour: ParkedHour, limits: ParkedModelLimits) -> bool:
     """Parked nearly all the time it was seen, with a model's worth of memory, and well covered.
 
     The first and the last hour of the data are covered in part; they count for what they are.
     """
     if (
         hour.covered_s <= 0
-        or hour.seconds.get(Activity.PARKED, 0.0) < limits.whole_hour_ratio * hour.covered_s
+        or hour.parked_s < limits.whole_hour_ratio * hour.covered_s
         or not _holds_model(hour)
     ):
         return False

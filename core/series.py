@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
+from core.activity import Activity
 from core.days import seen_hours
 from core.hours import EngineHour, GpuHour, HostHour
 
@@ -45,6 +46,10 @@ class HourSeries(Sequence[H], Generic[H, D]):
     def ends_s(self) -> tuple[float, float]:
         """Covered seconds of its first and of its last hour, rounded; it has hours."""
         return ends_of(self.days)
+
+    def columns(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+        """Some columns of all its hours, by their names in the hour's table, without the rest."""
+        return [[column_of(hour, name) for name in names] for hour in self.all()]
 
     @abstractmethod
     def of_day(self, day_ms: int) -> Sequence[H]:
@@ -90,6 +95,15 @@ def hours_since(hours: Sequence[H], from_ms: int) -> Sequence[H]:
     if isinstance(hours, HourSeries):
         return hours.since(from_ms)
     return [hour for hour in hours if hour.hour_ms >= from_ms]
+
+
+_SECONDS_OF: Final = {f"{activity.value}_s": activity for activity in Activity}
+
+
+def column_of(hour: Any, name: str) -> Any:
+    """A column of the hour's table: an attribute, or the seconds of an activity (``parked_s``)."""
+    activity = _SECONDS_OF.get(name)
+    return getattr(hour, name) if activity is None else hour.seconds.get(activity, 0.0)
 
 
 Masks = Sequence[tuple[int, int]]

@@ -36,13 +36,16 @@ from advisor.idle import (
     silence_h,
     streak_of,
     typical_memory_bytes,
+    was_empty,
 )
 from advisor.model import Rule, Source, Verdict
 from advisor.waterfall import base_of
 from core.activity import EMPTY_MEMORY_RATIO, Activity
+from core.days import seen_hours
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.series import HourSeries
 from core.units import HOURS_PER_MONTH, J_PER_KWH, MIB
 
 RULE_ID: Final = "empty-gpu"
@@ -86,7 +89,7 @@ def _refusal(
             "samples",
         ), f"Samples cover {share:.0%} of the time it seems empty; a gap is unknown, not idle."
     due_h = needed_h(evidence, gpu, limits)
-    if streak.idle_h < due_h and len(streak.hours) == len(gpu.hours):
+    if streak.idle_h < due_h and streak.count == len(gpu.hours):
         return (
             "time",
         ), f"Empty in all {duration(seen.covered_h)} of its data, but {duration(due_h)} are needed."
@@ -155,7 +158,7 @@ def _finding(evidence: Evidence, gpu: GpuEvidence, streak: Streak, release: Rele
         gpu_uuids=(gpu.gpu_uuid,),
         stage="stop",
         chart=time_chart(
-            ((hour.hour_ms, _busy_share(hour)) for hour in gpu.hours[-24 * 14 :]),
+            _busy_shares(gpu)[-24 * 14 :],
             "share of the hour not empty",
             None,
         ),
@@ -175,6 +178,20 @@ def _facts(evidence: Evidence, gpu: GpuEvidence, streak: Streak) -> dict[str, An
         "billing": billing(gpu.price, evidence.site),
         **{name: round(value, 2) for name, value in optional.items() if value is not None},
     }
+
+
+def _busy_shares(gpu: GpuEvidence) -> list[tuple[int, float | None]]:
+    """By hour; of stored ones those of days that were empty throughout are not read."""
+    hours = gpu.hours
+    if not isinstance(hours, HourSeries):
+        return [(hour.hour_ms, _busy_share(hour)) for hour in hours]
+    shares: list[tuple[int, float | None]] = []
+    for day in gpu.days:
+        if was_empty(day):
+            shares += ((start, 0.0) for start in seen_hours(day.day_ms, day.seen))
+        else:
+            shares += ((hour.hour_ms, _busy_share(hour)) for hour in hours.of_day(day.day_ms))
+    return shares
 
 
 def _busy_share(hour: GpuHour) -> float | None:

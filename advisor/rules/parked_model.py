@@ -39,6 +39,7 @@ from advisor.model import Rule, Source, Verdict
 from advisor.waterfall import base_of
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.parked_hours import parked_hours
 from core.units import GIB
 
 RULE_ID: Final = "parked-model"
@@ -77,7 +78,7 @@ def _refusal(
         ), "Utilization or memory was not read, so parked cannot be told from busy."
     if parked_h < 0.5 * covered_h and parking.days == 0:
         return None
-    if parked_h > 0 and all(hour.memory_used_bytes is None for hour in gpu.hours):
+    if parked_h > 0 and all(part.memory_used_bytes is None for part in gpu.parts):
         return (
             "memory_used_bytes",
         ), "Memory in use was not read: a held GPU cannot be told from a small context."
@@ -157,7 +158,7 @@ def _finding(
         chart=time_chart(
             (
                 (hour.hour_ms, hour.parked_power_w if hour.parked_power_w is not None else hour.power_w)
-                for hour in gpu.hours[-24 * 14 :]
+                for hour in parked_hours(gpu.hours)[-24 * 14 :]
             ),
             "W",
             gpu.bare_idle_w,

@@ -155,6 +155,19 @@ class Group(Generic[H, D]):
         )
         return found
 
+    def columns(self, key: int, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+        """Some columns of the hours of one subject in the window."""
+        hours, kind = self._kind.hours.c, self._kind
+        found: Sequence[Sequence[Any]] = self._shelves.hours.get(
+            (self, key, *names),
+            lambda: self._session.execute(
+                select(*(hours[name] for name in names))
+                .where(hours[kind.key] == key, *within(hours.hour_ms, self._window))
+                .order_by(hours.hour_ms)
+            ).all(),
+        )
+        return found
+
     def kept(self, key: int) -> Sequence[H] | None:
         """All hours of one subject, if they were read already."""
         return self._shelves.hours.peek((self, key, None, None))
@@ -246,6 +259,10 @@ class StoredHours(HourSeries[H, D]):
     def all(self) -> Sequence[H]:
         """All of its hours."""
         return self._group.hours(self._key)
+
+    def columns(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+        """Some columns of all its hours, by their names in the hour's table, without the rest."""
+        return self._group.columns(self._key, names)
 
     def __len__(self) -> int:
         return self._count

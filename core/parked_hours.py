@@ -1,0 +1,28 @@
+"""Hours of an idle GPU with only what tells parking: read for many GPUs, so the rest stays where it is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from core.hours import GpuHour
+from core.series import HourSeries, column_of
+
+
+class ParkedHour(NamedTuple):
+    """The columns of ``core.hours.GpuHour`` by the same names; ``parked_s`` is its parked time."""
+
+    hour_ms: int
+    covered_s: float
+    parked_s: float
+    memory_used_bytes: float | None
+    parked_power_w: float | None
+    power_w: float | None
+    busy_ratio: float | None
+    sm_active_ratio: float | None
+
+
+def parked_hours(hours: Sequence[GpuHour]) -> Sequence[ParkedHour]:
+    """All of ``hours``; of stored ones only these columns are read."""
+    names = ParkedHour._fields
+    if isinstance(hours, HourSeries):
+        return [ParkedHour(*row) for row in hours.columns(names)]
+    return [ParkedHour(*(column_of(hour, name) for name in names)) for hour in hours]
