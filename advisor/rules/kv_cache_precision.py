@@ -40,6 +40,7 @@ from advisor.serving_checks import (
     STEP_GRADE,
     Refusal,
     allowed_step_s,
+    highest,
     merged,
     no_engines,
     publishes,
@@ -49,7 +50,7 @@ from advisor.serving_checks import (
     shared_gpu,
     total,
 )
-from core.evidence import Evidence
+from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk
 from core.hours import EngineHour
 
@@ -167,7 +168,7 @@ def _refusal(evidence: Evidence, serving: Serving, limits: KvCachePrecisionLimit
             "Neither KV-cache use nor preemptions are published: whether it is short of room is not known.",
         )
     known = _capability(serving) is not None or _is_llama(serving)
-    if not known and shortage(recent_hours(engine)).is_short(limits):
+    if not known and _may_be_short(engine, limits) and shortage(recent_hours(engine)).is_short(limits):
         return ("GPU model in the catalogue",), "Whether the GPU reads an 8-bit cache is not known."
     return None
 
@@ -194,6 +195,8 @@ def _case(serving: Serving, limits: KvCachePrecisionLimits) -> Case | None:
     capability = _capability(serving)
     if not _is_llama(serving) and (capability or 0.0) < limits.min_compute_capability:
         return None
+    if not _may_be_short(serving.engine, limits):
+        return None
     lately = shortage(recent_hours(serving.engine))
     if not lately.is_short(limits):
         return None
@@ -203,6 +206,12 @@ def _case(serving: Serving, limits: KvCachePrecisionLimits) -> Case | None:
     if seen.limits_batch and lately.limits_batch:
         return _faster(serving, seen, limits) or Case(serving, seen)
     return Case(serving, seen)
+
+
+def _may_be_short(engine: EngineEvidence, limits: KvCachePrecisionLimits) -> bool:
+    """Whether some of its hours can be: told by their sums."""
+    most = highest(engine.hours, "kv_used")
+    return bool(engine.total("preemption_count")) or (most is not None and most > limits.min_kv_used_ratio)
 
 
 def _faster(serving: Serving, seen: Shortage, limits: KvCachePrecisionLimits) -> Case | None:

@@ -33,11 +33,14 @@ from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.serving import Serving, servings
-from advisor.serving_checks import Refusal, merged, no_engines, publishes, quality, refusal, total
+from advisor.serving_checks import Refusal, highest, merged, no_engines, publishes, quality, refusal, total
 from advisor.small_batch_advice import kv_batch
+from core.days import day_of
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import EngineHour
+from core.series import HourSeries
+from core.units import DAY_MS, HOUR_MS
 
 RULE_ID: Final = "kv-thrash"
 MOST_MEMORY: Final = 0.95
@@ -126,6 +129,8 @@ def evaluate(evidence: Evidence, limits: KvThrashLimits) -> Iterator[Verdict]:
             min_busy_s=limits.min_busy_s,
             min_coverage_ratio=limits.min_coverage_ratio,
         )
+        if reason is None and _was_never_short(serving.engine, limits):
+            continue
         lately = thrash(recent_hours(serving.engine))
         state = lately.state(limits)
         if reason is None and state is None:
@@ -134,6 +139,25 @@ def evaluate(evidence: Evidence, limits: KvThrashLimits) -> Iterator[Verdict]:
             yield NotEvaluated(RULE_ID, engine_subject(serving), *reason)
         elif state is not None:
             yield _finding(evidence, serving, state, lately, limits)
+
+
+def _was_never_short(engine: EngineEvidence, limits: KvThrashLimits) -> bool:
+    """Nothing in its window can be a shortage, and that is seen: told without its hours.
+
+    No preemption in all of it, the cache never above the limit, its use known in the last hour of work, and the queue.
+    """
+    hours = engine.hours
+    if (
+        not isinstance(hours, HourSeries)
+        or engine.total("preemption_count")
+        or not publishes(hours, "waiting")
+    ):
+        return False
+    most, busy = highest(hours, "kv_used"), engine.busy_hours
+    if most is None or most > limits.max_kv_used_ratio or not busy:
+        return False
+    last = engine.days[-1]
+    return day_of(busy[-1]) == last.day_ms and last.kv_mean[busy[-1] % DAY_MS // HOUR_MS] > 0
 
 
 def _blind(engine: EngineEvidence, lately: Thrash) -> Refusal | None:

@@ -74,8 +74,8 @@ def evaluate(evidence: Evidence, limits: SpeculativeDecodingLimits) -> Iterator[
 
 
 def _engine(evidence: Evidence, limits: SpeculativeDecodingLimits, serving: Serving) -> Iterator[Verdict]:
-    whole, lately = serving.engine.running, merged(recent_hours(serving.engine), "running")
-    if not _is_small(whole, limits) or not _is_small(lately, limits):
+    whole = serving.engine.running
+    if not _is_small(whole, limits) or not _is_small(merged(recent_hours(serving.engine), "running"), limits):
         return
     ratio = serving.prompt_per_generated
     if serving.mbu is None or serving.mfu is None or serving.model is None or ratio is None:
