@@ -13,6 +13,7 @@ from advisor.engine import AdviceRun, advise, advise_chunks
 from core.activity import Activity
 from core.days import engine_day, folded_by_day, gpu_day
 from core.evidence import Evidence, Price, Site, Window
+from core.parked_hours import parked_hours
 from core.readings import EngineIdentity, GpuHealth, GpuIdentity
 from core.samples import GpuEvent
 from core.units import DAY_MS, HOUR_MS
@@ -70,11 +71,15 @@ def assert_days_are_their_hours(session: Session, window: Window = ALWAYS) -> No
         assert (len(gpu.hours), gpu.hours[0], gpu.hours[-1]) == (len(mine), mine[0], mine[-1])
         assert list(reversed(gpu.hours)) == mine[::-1]
         assert gpu.hours[-2:] == tuple(mine[-2:])
+        assert parked_hours(gpu.hours) == parked_hours(mine)
     for engine in found.engines:
         mine_ = hours.engine_hours(session, window, engine.identity.engine)
         assert tuple(engine.days) == folded_by_day(mine_, engine_day)
         assert list(engine.hours) == mine_
         assert engine.busy_hours == [hour.hour_ms for hour in mine_ if hour.busy_s > 0]
+        assert engine.seen_hours == [hour.hour_ms for hour in mine_ if hour.covered_s > 0]
+        pairs = {(hour.prompt_tokens is None) == (hour.cached_prompt_tokens is None) for hour in mine_}
+        assert engine.has_paired_prompts == (False not in pairs)
 
 
 def test_days_are_what_their_hours_fold_to_and_late_hours_join_them(
