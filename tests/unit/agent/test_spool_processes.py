@@ -33,8 +33,8 @@ for number in range(100_000):
     print(sequence, flush=True)
     if number % 3 == 2:
         entry = spool.oldest(T0)
+        print(-entry.sequence, flush=True)  # before: whoever is killed in between cannot say it any more
         spool.done(entry.sequence)
-        print(-entry.sequence, flush=True)
 """
 
 
