@@ -7,7 +7,7 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from api import formats
-from api.charts_parts import AXIS_PX, frame, nice_ticks, px, share, x_time_axis, y_axis
+from api.charts_parts import AXIS_PX, frame, nice_ticks, px, share, x_time_axis, x_value_axis, y_axis
 from core.evidence import Window
 
 GAP_STEPS = 1.6
@@ -51,6 +51,7 @@ def line_chart(
     threshold: float | None = None,
     threshold_text: str = "",
     height: float = 150,
+    x_unit: str = "",
 ) -> Markup:
     """Lines over time with grid, time axis (UTC) and an optional threshold.
 
@@ -63,6 +64,7 @@ def line_chart(
         highest: least top of the axis (1.0 for ratios).
         threshold: drawn dashed, with its text.
         height: pixels, labels included.
+        x_unit: what the horizontal axis counts where it is no time (batch size, hour of the week).
     """
     plot = height - AXIS_PX - 4
     known = [value for line in lines for _, value in line.points if value is not None]
@@ -94,7 +96,7 @@ def line_chart(
             parts.append(
                 f'<text class="name" x="100%" y="{px(float(y) + (13 if below else -4))}" text-anchor="end">{escape(threshold_text)}</text>'
             )
-    parts.append(x_time_axis(window, plot_px=plot))
+    parts.append(x_value_axis(window, x_unit, plot_px=plot) if x_unit else x_time_axis(window, plot_px=plot))
     return frame("".join(parts), label=label, height=height, kind="axis")
 
 

@@ -108,3 +108,13 @@ def x_time_axis(window: Window, *, plot_px: float) -> str:
             f"{time_label(ts_ms, window)}</text>"
         )
     return "".join(parts)
+
+
+def x_value_axis(window: Window, unit: str, *, plot_px: float) -> str:
+    """First and last value of an axis that is no time, and between them what it counts."""
+    y = px(plot_px + AXIS_PX)
+    return (
+        f'<text x="0" y="{y}" text-anchor="start">{window.from_ms:,}</text>'
+        f'<text x="50%" y="{y}" text-anchor="middle">{escape(unit)}</text>'
+        f'<text x="100%" y="{y}" text-anchor="end">{window.to_ms:,}</text>'
+    )

@@ -112,6 +112,8 @@ class DetailPage:
     most_note: int
     verification: VerificationView | None = None
     track_record: TrackRecordView | None = None
+    chart_x: str = ""
+    """What the chart's horizontal axis counts where it is no time."""
 
 
 def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
@@ -188,15 +190,24 @@ def chart_of(finding: Finding) -> Markup | None:
     gaps = sorted(b[0] - a[0] for a, b in pairwise(points))
     limit = threshold(finding)
     said = "" if limit is None else f"threshold {formats.short(limit)} {unit}"
+    x_unit = profile_of(finding)
+    least = 1 if x_unit else MINUTE_MS
     return line_chart(
         [Line("busy", unit, tuple(points))],
-        window=Window(points[0][0], max(points[-1][0], points[0][0] + MINUTE_MS)),
-        step_ms=gaps[len(gaps) // 2] if gaps else None,
-        label=f"{unit} over time; {said or 'no threshold'}",
+        window=Window(points[0][0], max(points[-1][0], points[0][0] + least)),
+        step_ms=gaps[len(gaps) // 2] if gaps and not x_unit else None,
+        label=f"{unit} {f'by {x_unit}' if x_unit else 'over time'}; {said or 'no threshold'}",
         threshold=limit,
         threshold_text=said,
         height=190,
+        x_unit=x_unit,
     )
+
+
+def profile_of(finding: Finding) -> str:
+    """What the chart's horizontal axis counts where it is no time; empty for a chart over time."""
+    chart = finding.chart
+    return str(chart.get("x_unit") or "value") if chart.get("kind") == "profile" else ""
 
 
 def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
@@ -211,6 +222,7 @@ def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
         sums=tuple(sums(finding.saving, finding.no_figure)),
         chart=chart_of(finding),
         chart_title=str(finding.chart.get("unit", "")),
+        chart_x=profile_of(finding),
         chart_rows=tuple(reversed(chart_points(finding)[-48:])),
         evidence=facts_of(finding.evidence),
         grade_word=grade_word(finding),
