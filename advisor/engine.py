@@ -145,7 +145,7 @@ class AdviceRun:
                 key = Subject(verdict.subject.kind, verdict.subject.id)
                 if isinstance(verdict, Counted):
                     said.counts[verdict.missing, verdict.one, verdict.many] += verdict.count
-                elif rule.scope == "gpu" and isinstance(verdict, NotEvaluated) and key.kind == "fleet":
+                elif isinstance(verdict, NotEvaluated) and (key == FLEET_KEY or _of_fleet(rule, key)):
                     said.of_fleet[verdict] = said.of_fleet.get(verdict, 0) + 1
                 elif key in said.verdicts:
                     log.error("rule judged a subject twice", extra={"rule_id": rule.id, "subject": key.id})
@@ -168,12 +168,16 @@ def _everything(rule: Rule, said: _Said) -> list[Verdict]:
     if said.chunks == 0:
         return [NotEvaluated(rule.id, FLEET, tuple(sorted(rule.needs)), "There is no data in this window.")]
     found = dict(said.verdicts)
-    for verdict, count in said.of_fleet.items():
-        if count == said.chunks:
-            found.setdefault(Subject(verdict.subject.kind, verdict.subject.id), verdict)
-    for (missing, one, many), count in sorted(said.counts.items()):
-        whole = counted(rule.id, missing, count, one, many)
-        found.setdefault(FLEET_KEY, NotEvaluated(rule.id, FLEET, missing, whole.why))
+    refusals = [verdict for verdict, count in said.of_fleet.items() if count >= said.chunks]
+    refusals += (
+        counted(rule.id, missing, count, one, many)
+        for (missing, one, many), count in sorted(said.counts.items())
+    )
+    by_subject: dict[Subject, list[NotEvaluated]] = {}
+    for refusal in refusals:
+        by_subject.setdefault(Subject(refusal.subject.kind, refusal.subject.id), []).append(refusal)
+    for key, about in by_subject.items():
+        found.setdefault(key, _joined(rule.id, about))
     found = {key: found[key] for key in sorted(found, key=lambda key: (key.kind, key.id))}
     if said.failure is not None:
         taken = FLEET_KEY in found
@@ -181,6 +185,18 @@ def _everything(rule: Rule, said: _Said) -> list[Verdict]:
         failure = said.failure
         found[Subject(subject.kind, subject.id)] = NotEvaluated(rule.id, subject, (), failure.why)
     return list(found.values())
+
+
+def _of_fleet(rule: Rule, key: Subject) -> bool:
+    """Whether a rule that sees chunks speaks of the whole."""
+    return rule.scope == "gpu" and key.kind == "fleet"
+
+
+def _joined(rule_id: str, refusals: Sequence[NotEvaluated]) -> NotEvaluated:
+    """What a rule could not judge of one subject for several reasons, as one: each that is missing and each sentence."""
+    missing = dict.fromkeys(name for refusal in refusals for name in refusal.missing)
+    sentences = dict.fromkeys(refusal.why for refusal in refusals)
+    return NotEvaluated(rule_id, refusals[0].subject, tuple(missing), " ".join(sentences))
 
 
 def _limits(rule: Rule, own: Limits | None) -> Limits:

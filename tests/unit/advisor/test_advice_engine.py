@@ -3,14 +3,15 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from advice_builders import FORTNIGHT_H, engine, evidence, gpu, gpu_hours
 from pydantic import ValidationError
 
-from advisor.engine import advise
+from advisor.engine import advise, advise_chunks
 from advisor.idle import EmptyGpuLimits
-from advisor.model import Limits, Verdict
+from advisor.model import Limits, Verdict, counted
 from advisor.rules import RULES, empty_gpu
 from advisor.rules.small_batch import SmallBatchLimits
 from core.activity import Activity
@@ -44,6 +45,31 @@ def test_a_rule_that_raises_is_said_and_its_neighbours_go_on(caplog: pytest.LogC
 def test_a_subject_gets_one_verdict_per_rule() -> None:
     twice = replace(empty_gpu.RULE, id="repeating", evaluate=repeating)
     assert len(advise(evidence([EMPTY]), rules=(twice,)).not_evaluated) == 1
+
+
+LACKING = (
+    NotEvaluated("lacking", Subject("fleet", "fleet"), ("engine metrics",), "No engine is seen."),
+    counted("lacking", ("price",), 1, "One GPU has no price.", "{count} GPUs have no price."),
+    counted("lacking", ("power_w",), 1, "One GPU tells no power.", "{count} GPUs tell no power."),
+)
+
+
+def lacking(evidence: Evidence, limits: Limits) -> Iterator[Verdict]:
+    yield from LACKING
+
+
+@pytest.mark.parametrize("scope", ["gpu", "fleet"])
+def test_everything_that_is_missing_of_the_fleet_is_said_and_the_fleet_is_named_once(
+    scope: Literal["gpu", "fleet"],
+) -> None:
+    rule = replace(empty_gpu.RULE, id="lacking", evaluate=lacking, scope=scope)
+    chunks = [evidence([gpu(uuid=uuid, host=uuid)]) for uuid in ("GPU-a", "GPU-b")]
+    (said,) = advise_chunks(chunks, rules=(rule,)).not_evaluated
+    assert (said.subject.kind, said.subject.id) == ("fleet", "fleet")
+    assert said.missing == ("engine metrics", "power_w", "price")
+    many = "2 GPUs have no price." if scope == "gpu" else "One GPU has no price."
+    assert said.why.startswith("No engine is seen. ")
+    assert many in said.why
 
 
 def test_no_data_at_all_is_said_by_every_rule() -> None:
