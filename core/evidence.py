@@ -33,10 +33,12 @@ class Price:
     Attributes:
         usd_per_gpu_hour: dollars.
         basis: for people: ``your price of 2026-09-01`` or ``catalogue: median on-demand of H100-SXM5-80GB, …``.
-        billing: ``on_demand``, ``reserved``, ``spot``, ``owned``.
+        billing: ``on_demand``, ``reserved``, ``spot``, ``committed``, ``owned``.
         gpus_per_unit: GPUs that can only be released together (a node of 8); 1 when each can.
         as_of: ISO date of the price.
-        from_user: the user gave it (else the catalogue did).
+        from_user: the user gave it (else the catalogue did). price_id: the user's row.
+        commitment: name of the commitment that it belongs to; None: none.
+        list_usd_per_gpu_hour: the catalogue's price beside it; None where it lists none.
     """
 
     usd_per_gpu_hour: Decimal
@@ -45,6 +47,9 @@ class Price:
     gpus_per_unit: int
     as_of: str
     from_user: bool
+    price_id: int | None = None
+    commitment: str | None = None
+    list_usd_per_gpu_hour: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ class Settings:
         carbon_g_per_kwh: the user's own figure; wins over ``grid_code``.
         pays_for_power: the site pays its power apart from the GPU price (owned or colocated), so energy is added to cost.
         billing: how GPUs are paid: ``on_demand``, ``reserved``, ``owned``; decides whether releasing saves cash.
+        accounting_time_zone: where a day, a week and a month of the ledger begin (``Europe/Berlin``); an hour belongs to the day
+            in which it begins.
         own_capex_usd … own_life_years: rent-or-buy inputs of the site (cost-model 2); None: not evaluated.
         base_url: address of the web pages as people reach them, for links in mail.
         smtp_*: outgoing mail; no recipients means dry run.
@@ -107,6 +109,7 @@ class Settings:
     carbon_g_per_kwh: float | None = None
     pays_for_power: bool = False
     billing: str = "on_demand"
+    accounting_time_zone: str = "UTC"
     own_capex_usd: float | None = None
     own_gpu_count: int = 8
     own_life_years: float = 4.0
@@ -147,7 +150,21 @@ class Settings:
             raise SettingsError(
                 f"setting database_url is {self.database_url.split('@')[-1]!r}: use sqlite:///PATH or postgresql://USER@HOST/DB"
             )
+        _time_zone(self.accounting_time_zone)
         _agent(self)
+
+
+def _time_zone(name: str) -> None:
+    if name == "UTC":
+        return
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # the agent counts its memory
+
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise SettingsError(
+            f"setting accounting_time_zone is {name!r}: use a name such as Europe/Berlin, or UTC"
+        ) from error
 
 
 def _agent(settings: Settings) -> None:

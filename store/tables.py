@@ -19,8 +19,15 @@ from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.host_sample import HostSampleRow
 from store.models.job_run import JobRunRow
+from store.models.ledger_booking import LedgerBookingRow
+from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_month import LedgerMonthRow
+from store.models.ledger_pending import LedgerPendingRow
+from store.models.ledger_place import LedgerPlaceRow
+from store.models.ledger_rate import LedgerRateRow
 from store.models.mail_log import MailLogRow
 from store.models.meta import MetaRow
+from store.models.owner import OwnerRow
 from store.models.price import PriceRow
 from store.models.process_sample import ProcessSampleRow
 from store.models.recommendation import RecommendationRow
@@ -52,6 +59,13 @@ MODELS: Final[tuple[type[Base], ...]] = (
     HostDayRow,
     UsageDayRow,
     PriceRow,
+    OwnerRow,
+    LedgerRateRow,
+    LedgerPlaceRow,
+    LedgerMonthRow,
+    LedgerBookingRow,
+    LedgerDayRow,
+    LedgerPendingRow,
     RecommendationRow,
     RecommendationEventRow,
     VerificationRow,

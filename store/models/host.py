@@ -11,6 +11,7 @@ class HostRow(Base):
 
     ``agent_id`` and ``agent_sequence`` name the last delivery that was stored, ``agent_seen_ms`` when it came.
     ``first_sample_ms`` … ``seen_until_ms`` are those of its host samples, kept as in ``gpu``.
+    ``cluster`` … ``labels`` (a JSON object of texts) are what the user says of it (``core.ownership.HostFacts``).
     """
 
     __tablename__ = "host"
@@ -26,3 +27,7 @@ class HostRow(Base):
     first_sample_ms: Mapped[int | None]
     last_sample_ms: Mapped[int | None]
     seen_until_ms: Mapped[int | None]
+    cluster: Mapped[str | None]
+    instance_type: Mapped[str | None]
+    region: Mapped[str | None]
+    labels: Mapped[str] = mapped_column(server_default="{}")

@@ -1,0 +1,18 @@
+"""What the user says about hosts."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.ownership import HostFacts
+from store.keys import attributes_of
+from store.models.host import HostRow
+
+
+def host_facts(session: Session) -> dict[str, HostFacts]:
+    """Every host by name."""
+    row = HostRow
+    statement = select(row.name, row.cluster, row.instance_type, row.region, row.labels)
+    return {
+        name: HostFacts(name, cluster, instance_type, region, attributes_of(labels))
+        for name, cluster, instance_type, region, labels in session.execute(statement)
+    }
