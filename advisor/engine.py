@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from advisor.claims import proven
 from advisor.clock_peers import Look, looks
 from advisor.digest import Digest, digests
 from advisor.idle import idle_gpus
@@ -122,7 +123,7 @@ class AdviceRun:
         not_evaluated: list[NotEvaluated] = []
         for rule, _ in self._rules:
             said = _everything(rule, self._said[rule.id])
-            findings += (verdict for verdict in said if isinstance(verdict, Finding))
+            findings += (proven(verdict) for verdict in said if isinstance(verdict, Finding))
             not_evaluated += (verdict for verdict in said if isinstance(verdict, NotEvaluated))
         findings.sort(key=_rank)
         return Advice(tuple(findings), tuple(not_evaluated), self.totals(findings))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 from typing import Final
 
+from advisor.claims import proven
 from core.finding import Finding, Range, Saving
 from core.verification import Ledger, Verification
 
@@ -71,7 +72,7 @@ def track_record(cases: Iterable[Verification]) -> TrackRecord:
 
 
 def scaled(finding: Finding, record: TrackRecord) -> Finding:
-    """A finding whose claims are scaled by its rule's record; unchanged while the rule has none."""
+    """A finding whose claims are scaled by its rule's record, less those that may then be nothing; unchanged while the rule has none."""
     if record.cases == 0 or finding.saving.is_empty:
         return finding
     figures = {
@@ -79,8 +80,10 @@ def scaled(finding: Finding, record: TrackRecord) -> Finding:
         for one in Ledger
         for claim in [getattr(finding.saving, one.field)]
     }
-    return replace(
-        finding, saving=Saving(**figures), confidence=f"{finding.confidence} {record.sentence}".strip()
+    return proven(
+        replace(
+            finding, saving=Saving(**figures), confidence=f"{finding.confidence} {record.sentence}".strip()
+        )
     )
 
 

@@ -14,18 +14,20 @@ first that fails is the verdict:
 A verdict without a figure is a refusal with its reason, never "no saving".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import fsum, hypot
 from typing import Final
 
+from advisor.claims import amount_words
 from advisor.estimators.changepoint import changes
 from advisor.verify.baseline import Adjusted, Baseline, blocks, cross_bias
 from advisor.verify.series import Case, LatencyHour, LoadHour
 from core.clock import from_ms
 from core.finding import Range
 from core.units import DAY_MS, HOURS_PER_MONTH
-from core.verification import Ledger, Verdict, Verification
+from core.verification import Verdict, Verification
 
 SIDE_MS: Final = 14 * DAY_MS
 """Full weeks on either side (ours, after IPMVP's whole cycles of operation)."""
@@ -46,7 +48,6 @@ BLOCK_H: Final = 6
 T80: Final = 1.345
 """p10 and p90 of Student's t with 14 degrees of freedom: days, not hours, are independent."""
 MIN_PEER_HOURS: Final = 14 * 24 * 0.8
-UNITS: Final = {Ledger.CASH: "$", Ledger.CAPACITY: "GPU-h", Ledger.ENERGY: "kWh"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ def _judged(
     facts: dict[str, float | str | None],
 ) -> tuple[Verdict, str]:
     month = _per_month(found)
-    said = _figure_words(case.ledger)
+    said = partial(amount_words, case.ledger)
     error = found.standard_error * HOURS_PER_MONTH
     facts |= {"saving_month": month.p50, "standard_error_month": error}
     control = (
@@ -322,10 +323,3 @@ def _per_month(found: Adjusted) -> Range:
     half = T80 * found.standard_error * HOURS_PER_MONTH
     middle = found.saving * HOURS_PER_MONTH
     return Range(middle - half, middle, middle + half)
-
-
-def _figure_words(ledger: Ledger) -> Callable[[float], str]:
-    unit = UNITS[ledger]
-    if ledger is Ledger.CASH:
-        return lambda value: f"{'-' if value < 0 else ''}${abs(value):,.2f}"
-    return lambda value: f"{value:,.1f} {unit}"

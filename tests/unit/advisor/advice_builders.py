@@ -7,7 +7,17 @@ from typing import Any
 
 from core.activity import IDLE, Activity
 from core.evidence import EngineEvidence, Evidence, GpuEvidence, Price, Site, Window, WorkloadUse
-from core.finding import Advice, Finding, NotEvaluated
+from core.finding import (
+    Advice,
+    Effort,
+    Finding,
+    Grade,
+    NotEvaluated,
+    Range,
+    Risk,
+    Saving,
+    Subject,
+)
 from core.histogram import Histogram
 from core.hours import BatchPoint, EngineHour, GpuHour
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
@@ -223,6 +233,30 @@ def evidence(
     if hours is not None:
         begin = end - round(hours * HOUR_MS)
     return replace(Evidence(end, Window(begin, end), tuple(gpus), tuple(engines), SITE), **more)
+
+
+def claim(rule_id: str = "small-batch", **more: Any) -> Finding:
+    """A finding of 100 dollars a month on GPU-a."""
+    return replace(
+        Finding(
+            rule_id=rule_id,
+            subject=Subject("gpu", "GPU-a"),
+            cause="any",
+            title="",
+            because="",
+            state="",
+            confidence="Fitted here.",
+            grade=Grade.B,
+            effort=Effort.LOW,
+            risk=Risk.LOW,
+            saving=Saving(cash_usd_month=Range(80.0, 100.0, 120.0)),
+            evidence={},
+            actions=(),
+            wrong_when="",
+            gpu_uuids=("GPU-a",),
+        ),
+        **more,
+    )
 
 
 def found(advice: Advice, rule_id: str) -> list[Finding]:

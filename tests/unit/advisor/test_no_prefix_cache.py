@@ -90,10 +90,11 @@ def test_short_prompts_cost_too_little_to_matter() -> None:
 
 
 def test_many_replicas_save_whole_gpus_to_the_cent() -> None:
-    found, _ = run(*(replica(i, settings=OFF, **PROMPTS) for i in range(1, 7)), limits=TOLD)
+    found, _ = run(*(replica(i, settings=OFF, **PROMPTS) for i in range(1, 13)), limits=TOLD)
     saved = [f.saving.cash_usd_month for f in found if f.saving.cash_usd_month is not None]
     then = found[0].evidence["replicas_then"]
-    assert len(saved) == 6 - then > 0
+    assert 12 - then == 3
+    assert len(saved) == 1, "the others fall away at the middle of the range, not at its low end"
     assert [round(each.p50, 2) for each in saved] == [1825.00] * len(saved)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import pytest
-from advice_builders import evidence, gpu
+from advice_builders import claim, evidence, gpu
 from pydantic import Field
 
 from advisor.limits_book import limits_book
@@ -19,7 +19,6 @@ from core.finding import (
     Advice,
     Effort,
     Finding,
-    Grade,
     NotEvaluated,
     Range,
     Risk,
@@ -37,33 +36,22 @@ class ClaimLimits(Limits):
     usd: Annotated[float, Field(gt=0)] = 100.0
 
 
-def claim(seen: Evidence, limits: Any) -> Iterator[Finding | NotEvaluated]:
+def judge(seen: Evidence, limits: Any) -> Iterator[Finding | NotEvaluated]:
     for one in seen.gpus:
         subject = Subject("gpu", one.gpu_uuid)
         if (one.identity.index or 0) < limits.least_index:
             yield NotEvaluated("claim", subject, (), "index too low")
             continue
-        yield Finding(
-            rule_id="claim",
+        yield claim(
+            "claim",
             subject=subject,
-            cause="any",
-            title="",
-            because="",
-            state="",
-            confidence="",
-            grade=Grade.A,
-            effort=Effort.LOW,
-            risk=Risk.LOW,
             saving=Saving(cash_usd_month=Range.around(limits.usd, 0.1)),
-            evidence={},
-            actions=(),
-            wrong_when="",
             gpu_uuids=(one.gpu_uuid,),
             stage="stop",
         )
 
 
-RULE = Rule("claim", "R00", "", frozenset(), ClaimLimits(), Effort.LOW, Risk.LOW, (), claim)
+RULE = Rule("claim", "R00", "", frozenset(), ClaimLimits(), Effort.LOW, Risk.LOW, (), judge)
 
 
 def card(uuid: str, host: str, user: str = "ann", namespace: str = "ml") -> GpuEvidence:

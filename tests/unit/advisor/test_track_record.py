@@ -3,29 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from advice_builders import claim
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.track_record import LEAST_RATIO, scaled, track_record
-from core.finding import Effort, Finding, Grade, Range, Risk, Saving, Subject
+from core.finding import Range, Saving
 from core.verification import Ledger, Verdict, Verification
 
-CLAIM = Finding(
-    rule_id="small-batch",
-    subject=Subject("engine", "h1:8000/0"),
-    cause="configuration",
-    title="Raise the batch",
-    because="",
-    state="",
-    confidence="Fitted here.",
-    grade=Grade.B,
-    effort=Effort.LOW,
-    risk=Risk.LOW,
-    saving=Saving(cash_usd_month=Range(80.0, 100.0, 120.0)),
-    evidence={},
-    actions=(),
-    wrong_when="",
-)
+CLAIM = claim()
 
 
 def case(ratio: float, half_width: float = 5.0, verdict: Verdict = Verdict.SAVED) -> Verification:
@@ -83,6 +69,13 @@ def test_the_user_is_told_in_the_confidence() -> None:
     assert told.confidence.startswith("Fitted here. 1 verified case: about ")
 
 
+def test_a_claim_that_its_record_brings_down_to_nothing_is_none() -> None:
+    wide = replace(CLAIM, saving=Saving(cash_usd_month=Range(5.0, 100.0, 195.0)))
+    made = scaled(wide, track_record([case(0.1)]))
+    assert made.saving.is_empty
+    assert "No cash figure, because it may save nothing: $0.00 to $" in (made.no_figure or "")
+
+
 def test_a_finding_without_a_figure_is_left_alone() -> None:
     bare = replace(CLAIM, saving=Saving())
     assert scaled(bare, track_record([case(0.8)])) == bare
@@ -90,11 +83,11 @@ def test_a_finding_without_a_figure_is_left_alone() -> None:
 
 @given(st.lists(st.floats(-1.0, 9.0), max_size=12), st.floats(0.0, 50.0), st.floats(0.1, 1e6))
 def test_a_scaled_claim_stays_a_range_and_never_turns_negative(
-    ratios: list[float], half_width: float, claim: float
+    ratios: list[float], half_width: float, usd: float
 ) -> None:
     record = track_record([case(ratio, half_width) for ratio in ratios])
     assert LEAST_RATIO / 3 < record.ratio.p50 < 4.0
-    made = scaled(replace(CLAIM, saving=Saving(cash_usd_month=Range.around(claim, 0.2))), record)
+    made = scaled(replace(CLAIM, saving=Saving(cash_usd_month=Range.around(usd, 0.2))), record)
     figure = made.saving.cash_usd_month
     assert figure is not None
     assert 0.0 <= figure.p10 <= figure.p50 <= figure.p90
