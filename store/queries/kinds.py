@@ -7,14 +7,16 @@ from typing import Any, Final, Generic
 from core.days import EngineDay, GpuDay, HostDay, engine_day, gpu_day, host_day
 from core.hours import EngineHour, GpuHour, HostHour
 from core.series import D, H
-from store.day_rows import ENGINE_DAY, GPU_DAY, HOST_DAY, engine_day_in, gpu_day_in, host_day_in
-from store.hour_rows import ENGINE_FIGURES, GPU_FIGURES, HOST_FIGURES, engine_hour_in, gpu_hour_in
+from store.day_rows import HOST_DAY, host_day_in
+from store.hour_rows import HOST_FIGURES
 from store.models.engine_day import EngineDayRow
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_day import GpuDayRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
+from store.rows_as_days import ENGINE_DAY, GPU_DAY, engine_day_in, gpu_day_in
+from store.rows_as_hours import ENGINE_FIGURES, GPU_FIGURES, engine_hour_in, gpu_hour_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from core.hours import GpuHour, HostHour, UsageHour
 from core.readings import WorkloadKey
 from core.samples import EnergyMethod
 from core.units import DAY_MS, GIB, HOUR_MS
-from store.day_rows import ENGINE_DAY, GPU_DAY, engine_day_in, engine_day_values, gpu_day_in, gpu_day_values
+from store.day_rows import engine_day_values, gpu_day_values
+from store.rows_as_days import ENGINE_DAY, GPU_DAY, engine_day_in, gpu_day_in
 
 ANN = WorkloadKey("pod", "ns/a", "a", None, "h1")
 BOB = WorkloadKey("pod", "ns/b", "b", None, "h1")
