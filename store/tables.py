@@ -28,6 +28,7 @@ from store.models.ledger_rate import LedgerRateRow
 from store.models.mail_log import MailLogRow
 from store.models.meta import MetaRow
 from store.models.owner import OwnerRow
+from store.models.owner_rule import OwnerRuleRow
 from store.models.price import PriceRow
 from store.models.process_sample import ProcessSampleRow
 from store.models.recommendation import RecommendationRow
@@ -60,6 +61,7 @@ MODELS: Final[tuple[type[Base], ...]] = (
     UsageDayRow,
     PriceRow,
     OwnerRow,
+    OwnerRuleRow,
     LedgerRateRow,
     LedgerPlaceRow,
     LedgerMonthRow,
