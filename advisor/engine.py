@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from advisor.claims import proven
 from advisor.clock_peers import Look, looks
 from advisor.digest import Digest, digests
+from advisor.gpu_work import recents
 from advisor.idle import idle_gpus
 from advisor.model import Counted, Limits, Rule, Verdict, counted
 from advisor.rules import RULES
@@ -114,6 +115,7 @@ class AdviceRun:
             digests.put(fleet, self._digests)
             looks.put(fleet, self._looks)
             idle_gpus.put(fleet, frozenset(self._idle))
+            recents.put(fleet, {})
             servings.put(fleet, tuple(self._servings[each.identity.engine] for each in fleet.engines))
         if fleet is not None and (fleet.gpus or fleet.engines):
             for rule, limits in self._rules:

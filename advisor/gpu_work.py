@@ -21,7 +21,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade, NotEvaluated, Range, Subject
 from core.hours import GpuHour
-from core.series import HourSeries, hours_since
+from core.series import HourSeries, each_since, hours_since
 from core.units import HOUR_MS
 
 FLEET: Final = Subject("fleet", "fleet", "the fleet")
@@ -57,19 +57,29 @@ class Recent:
     whole: Sequence[GpuHour]
 
 
-def _recents(_evidence: Evidence) -> dict[str, Recent]:
-    """What was asked for so far, by UUID."""
-    return {}
+NO_WORK: Final = Recent((), ())
+
+
+def _recents(evidence: Evidence) -> dict[str, Recent]:
+    """Every GPU's last day of work, by UUID, read together; of stored hours only those are read."""
+    since_ms = recent_from_ms(evidence)
+    first = [(gpu, _first_worth(gpu, since_ms)) for gpu in evidence.gpus]
+    wanted = [(gpu, from_ms) for gpu, from_ms in first if from_ms is not None]
+    read = each_since([(gpu.hours, from_ms) for gpu, from_ms in wanted])
+    found = {gpu.gpu_uuid: _recent_of(hours) for (gpu, _), hours in zip(wanted, read, strict=True)}
+    return {gpu.gpu_uuid: found.get(gpu.gpu_uuid, NO_WORK) for gpu in evidence.gpus}
 
 
 recents = OncePerEvidence(_recents)
+"""A whole fleet in chunks begins with none (``put``): of it a few are asked for, and then read one by one."""
 
 
 def recent(evidence: Evidence, gpu: GpuEvidence) -> Recent:
-    """The GPU's last day of work; of stored hours only those are read."""
+    """The GPU's last day of work."""
     kept = recents(evidence)
     if gpu.gpu_uuid not in kept:
-        kept[gpu.gpu_uuid] = _recent_of(gpu, recent_from_ms(evidence))
+        from_ms = _first_worth(gpu, recent_from_ms(evidence))
+        kept[gpu.gpu_uuid] = NO_WORK if from_ms is None else _recent_of(hours_since(gpu.hours, from_ms))
     return kept[gpu.gpu_uuid]
 
 
@@ -78,18 +88,14 @@ def recent_from_ms(evidence: Evidence) -> int:
     return evidence.window.to_ms - RECENT_SPAN_H * HOUR_MS
 
 
-def _recent_of(gpu: GpuEvidence, since_ms: int) -> Recent:
-    active = [
-        hour
-        for hour in hours_since(gpu.hours, _first_worth(gpu, since_ms))
-        if hour.active_s >= 0.5 * hour.covered_s > 0
-    ]
+def _recent_of(hours: Sequence[GpuHour]) -> Recent:
+    active = [hour for hour in hours if hour.active_s >= 0.5 * hour.covered_s > 0]
     latest = active[-RECENT_WORK_HOURS:]
     return Recent(latest, whole_hours(latest))
 
 
-def _first_worth(gpu: GpuEvidence, since_ms: int) -> int:
-    """From when on the last day of work is read: what the days tell of it, where they are stored."""
+def _first_worth(gpu: GpuEvidence, since_ms: int) -> int | None:
+    """From when on the last day of work is read: what the days tell of it, where they are stored; None: no such hour."""
     if not isinstance(gpu.hours, HourSeries):
         return since_ms
     found: list[int] = []
@@ -102,7 +108,7 @@ def _first_worth(gpu: GpuEvidence, since_ms: int) -> int:
         found += [start for start in starts if start >= since_ms]
         if len(found) >= RECENT_WORK_HOURS or day.day_ms < since_ms:
             break
-    return found[:RECENT_WORK_HOURS][-1] if found else since_ms + RECENT_SPAN_H * HOUR_MS
+    return found[:RECENT_WORK_HOURS][-1] if found else None
 
 
 def whole_hours(hours: Iterable[GpuHour]) -> Sequence[GpuHour]:

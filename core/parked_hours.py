@@ -24,5 +24,5 @@ def parked_hours(hours: Sequence[GpuHour]) -> Sequence[ParkedHour]:
     """All of ``hours``; of stored ones only these columns are read."""
     names = ParkedHour._fields
     if isinstance(hours, HourSeries):
-        return [ParkedHour(*row) for row in hours.columns(names)]
+        return hours.columns(names, ParkedHour._make)
     return [ParkedHour(*(column_of(hour, name) for name in names)) for hour in hours]

@@ -1,7 +1,7 @@
 """Hours that are read when they are asked for: a sequence like any other, with its days known before."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
 from core.activity import Activity
@@ -10,6 +10,7 @@ from core.hours import EngineHour, GpuHour, HostHour
 
 H = TypeVar("H", bound=GpuHour | EngineHour | HostHour)
 D = TypeVar("D")
+T = TypeVar("T")
 
 
 class HourSeries(Sequence[H], Generic[H, D]):
@@ -47,9 +48,13 @@ class HourSeries(Sequence[H], Generic[H, D]):
         """Covered seconds of its first and of its last hour, rounded; it has hours."""
         return ends_of(self.days)
 
-    def columns(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
-        """Some columns of all its hours, by their names in the hour's table, without the rest."""
-        return [[column_of(hour, name) for name in names] for hour in self.all()]
+    def columns(self, names: Sequence[str], make: Callable[[Sequence[Any]], T]) -> Sequence[T]:
+        """Some columns of all its hours, by their names in the hour's table, without the rest; ``make`` takes each row."""
+        return [make([column_of(hour, name) for name in names]) for hour in self.all()]
+
+    def since_each(self, wanted: Sequence[tuple["HourSeries[H, D]", int]]) -> list[Sequence[H]]:
+        """What ``since`` gives for each of some series of this kind, read together where that is cheaper."""
+        return [series.since(from_ms) for series, from_ms in wanted]
 
     @abstractmethod
     def of_day(self, day_ms: int) -> Sequence[H]:
@@ -95,6 +100,14 @@ def hours_since(hours: Sequence[H], from_ms: int) -> Sequence[H]:
     if isinstance(hours, HourSeries):
         return hours.since(from_ms)
     return [hour for hour in hours if hour.hour_ms >= from_ms]
+
+
+def each_since(wanted: Sequence[tuple[Sequence[H], int]]) -> list[Sequence[H]]:
+    """``hours_since`` for each of many; stored ones are read together."""
+    stored = [(hours, from_ms) for hours, from_ms in wanted if isinstance(hours, HourSeries)]
+    if not stored or len(stored) < len(wanted):
+        return [hours_since(hours, from_ms) for hours, from_ms in wanted]
+    return stored[0][0].since_each(stored)
 
 
 _SECONDS_OF: Final = {f"{activity.value}_s": activity for activity in Activity}

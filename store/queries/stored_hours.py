@@ -6,6 +6,7 @@ What was read is kept on shelves of bounded size: memory follows what is looked 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import select
@@ -18,6 +19,7 @@ from core.units import DAY_MS, HOUR_MS
 from store.models.day_pending import DayPendingRow
 from store.queries.hours import within
 from store.queries.kinds import Kind
+from store.queries.plain_rows import plain_rows
 
 HOURS_KEPT: Final = 60_000
 """Hours kept at most, about 2 kB each."""
@@ -134,7 +136,7 @@ class Group(Generic[H, D]):
             .order_by(days[kind.key], days.day_ms)
         )
         found: dict[int, list[tuple[int, D]]] = {}
-        for row in self._session.execute(statement).all():
+        for row in plain_rows(self._session, statement):
             if row[1] not in self.stale:
                 found.setdefault(row[0], []).append((row[1], kind.day_in(self._names[row[0]], row[1:])))
         for day_ms in sorted(self.stale):
@@ -155,16 +157,21 @@ class Group(Generic[H, D]):
         )
         return found
 
-    def columns(self, key: int, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+    def hours_of_each(self, keys: Collection[int], from_ms: int) -> Mapping[int, Sequence[H]]:
+        """Hours of several subjects that begin at or after a time, in one query; those without any are absent."""
+        rows = groupby(self._rows(keys, from_ms, None), key=itemgetter(0))
+        return {key: [self._hour(row) for row in of] for key, of in rows}
+
+    def columns(self, key: int, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
         """Some columns of the hours of one subject in the window."""
         hours, kind = self._kind.hours.c, self._kind
-        found: Sequence[Sequence[Any]] = self._shelves.hours.get(
-            (self, key, *names),
-            lambda: self._session.execute(
-                select(*(hours[name] for name in names))
-                .where(hours[kind.key] == key, *within(hours.hour_ms, self._window))
-                .order_by(hours.hour_ms)
-            ).all(),
+        statement = (
+            select(*(hours[name] for name in names))
+            .where(hours[kind.key] == key, *within(hours.hour_ms, self._window))
+            .order_by(hours.hour_ms)
+        )
+        found: Sequence[V] = self._shelves.hours.get(
+            (self, key, make, *names), lambda: [make(row) for row in plain_rows(self._session, statement)]
         )
         return found
 
@@ -183,7 +190,7 @@ class Group(Generic[H, D]):
             statement = statement.where(hours.hour_ms >= from_ms)
         if to_ms is not None:
             statement = statement.where(hours.hour_ms < to_ms)
-        return self._session.execute(statement).all()
+        return plain_rows(self._session, statement)
 
     def _hour(self, row: Sequence[Any]) -> H:
         return self._kind.hour_in(self._names[row[0]], row[1], row[2:])
@@ -260,9 +267,31 @@ class StoredHours(HourSeries[H, D]):
         """All of its hours."""
         return self._group.hours(self._key)
 
-    def columns(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+    def columns(self, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
         """Some columns of all its hours, by their names in the hour's table, without the rest."""
-        return self._group.columns(self._key, names)
+        return self._group.columns(self._key, names, make)
+
+    def since_each(self, wanted: Sequence[tuple[HourSeries[H, D], int]]) -> list[Sequence[H]]:
+        """What ``since`` gives for each of some series: those of one group from the same time on in one query."""
+        places = [
+            series.place if isinstance(series, StoredHours) else (self._group, -1) for series, _ in wanted
+        ]
+        together: dict[tuple[Group[H, D], int], list[int]] = {}
+        for (group, key), (_, from_ms) in zip(places, wanted, strict=True):
+            together.setdefault((group, from_ms), []).append(key)
+        found = {
+            (group, from_ms): group.hours_of_each(keys, from_ms)
+            for (group, from_ms), keys in together.items()
+        }
+        return [
+            found[group, from_ms].get(key, ())
+            for (group, key), (_, from_ms) in zip(places, wanted, strict=True)
+        ]
+
+    @property
+    def place(self) -> tuple[Group[H, D], int]:
+        """Its group and its key there."""
+        return self._group, self._key
 
     def __len__(self) -> int:
         return self._count
