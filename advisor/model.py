@@ -1,6 +1,6 @@
 """What a rule is: identity, needs, thresholds, sources and one function from evidence to findings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -51,6 +51,8 @@ def counted(rule_id: str, missing: tuple[str, ...], count: int, one: str, many: 
 Verdict = Finding | NotEvaluated
 Evaluate = Callable[[Evidence, Any], Iterator[Verdict]]
 Scope = Literal["gpu", "fleet"]
+OfHost = Callable[[str, Sequence[Finding]], tuple[str, str] | None]
+"""A host and what is said of each of its GPUs → title and sentence for all of them; None: they do not go together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Rule:
         scope: how much it must see at once. ``gpu``: whole hosts with the engines on them, some 128 GPUs at a time.
             ``fleet``: everything, because it compares replicas, peers or models across hosts. A fleet is not read
             whole: there a rule decides by ``digest`` and ``parts`` and touches hours of its few candidates.
+        of_host: words for a host of which it says the same of every GPU: one finding then; None: each GPU its own.
     """
 
     id: str
@@ -82,3 +85,4 @@ class Rule:
     sources: tuple[Source, ...]
     evaluate: Evaluate
     scope: Scope = "gpu"
+    of_host: OfHost | None = None

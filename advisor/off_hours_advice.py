@@ -45,7 +45,7 @@ class Case:
     """A GPU with a habit that the last week bore out, and what is known around it.
 
     Attributes:
-        gpu, habit: which, and its week.
+        gpu, habit: which, and its week. host: hours in which all GPUs of its host are off; None: there are none, or it is alone.
         unit: hours in which its billing unit can be off; None when it cannot. release: why not.
         engines: LLM engines on it.
         measured_start_s: a start as measured on the site. start_penalty_usd: dollars that each start costs besides.
@@ -54,6 +54,7 @@ class Case:
 
     gpu: GpuEvidence
     habit: Habit
+    host: Schedule | None
     unit: Schedule | None
     release: Release
     engines: tuple[EngineEvidence, ...]
@@ -204,6 +205,8 @@ def _facts(evidence: Evidence, case: Case) -> dict[str, Any]:
                 "keep_warm_s": keep_warm_s(
                     start_s.p50, usd_per_gpu_hour=usd, penalty_usd=case.start_penalty_usd
                 ),
+                "host_off_h_week": None if case.host is None else case.host.off_h,
+                "host_off_schedule_utc": None if case.host is None else in_words(case.host),
                 "unit_off_h_week": None if case.unit is None else case.unit.off_h,
                 "back_test_off_h": None if tested is None else tested.off_h,
                 "back_test_wrongly_off_min": None if tested is None else tested.wrongly_off_min,

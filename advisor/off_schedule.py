@@ -128,14 +128,16 @@ def host_schedules(
 
 
 def paid_schedules(
-    evidence: Evidence, habits: Mapping[str, Habit], always_off: Collection[str], min_block_h: int
+    evidence: Evidence,
+    habits: Mapping[str, Habit],
+    always_off: Collection[str],
+    by_host: Mapping[str | None, Schedule],
 ) -> Mapping[str, tuple[Schedule | None, Release]]:
     """For each GPU with a habit, the hours in which its billing unit could be handed back, and why not otherwise.
 
-    A unit of one GPU follows its own week, a larger one the hours that its host has in common.
+    A unit of one GPU follows its own week, a larger one the hours that its host has in common (``by_host``).
     """
     release = releases(evidence, set(habits) | set(always_off))
-    by_host = host_schedules(evidence, habits, always_off, min_block_h)
     found: dict[str, tuple[Schedule | None, Release]] = {}
     for gpu in evidence.gpus:
         habit = habits.get(gpu.gpu_uuid)

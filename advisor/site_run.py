@@ -4,18 +4,23 @@ A rule with thresholds for a part of the fleet runs once more with them over eve
 subjects of that part are taken. What is left out is said as not evaluated, with why and until when: never silence.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from advisor.claims import amount_words
 from advisor.engine import AdviceRun
 from advisor.limits_book import LimitsBook
 from advisor.model import Rule
+from advisor.roster import Roster
 from advisor.rules import RULES
+from advisor.track_record import TrackRecord, scaled_all
+from advisor.whole_hosts import merged
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
-from core.finding import Advice, Finding, NotEvaluated, Subject, Totals
+from core.finding import Advice, Finding, NotEvaluated, Range, Subject, Totals
 from core.rule_settings import Exclusion, Selector
+from core.verification import Ledger
 
 
 @dataclass(slots=True)
@@ -76,10 +81,11 @@ def _fits(selector: Selector, gpu: GpuEvidence, engines: Iterable[EngineEvidence
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A finding that an exclusion keeps back."""
+    """A finding that is kept back: why, and until when; None: until it is worth more."""
 
     finding: Finding
-    exclusion: Exclusion
+    why: str
+    until: datetime | None = None
 
 
 class SiteRun:
@@ -92,8 +98,23 @@ class SiteRun:
         now: datetime,
         min_saving_usd_month: float = 0.0,
         rules: Sequence[Rule] = RULES,
+        records: Mapping[str, TrackRecord] | None = None,
+        followed: Collection[str] = (),
     ) -> None:
-        """Begin; ``now`` decides which exclusions still hold."""
+        """Begin.
+
+        Args:
+            book: thresholds and exclusions.
+            now: decides which exclusions still hold.
+            min_saving_usd_month: what is worth less is said as left out.
+            rules: rules to run.
+            records: how claims of rules came true so far, by rule: they scale the next ones.
+            followed: fingerprints of findings on which people took a step: those are not merged into one of their host.
+        """
+        self._rules = rules
+        self._records = records or {}
+        self._followed = followed
+        self._roster = Roster()
         self._main = AdviceRun(rules, book.fleet)
         self._scoped = [
             (one.rule.id, _Part(one.selectors), AdviceRun([one.rule], {one.rule.id: one.limits}))
@@ -106,6 +127,7 @@ class SiteRun:
     def feed(self, chunk: Evidence) -> None:
         """Judge what can be judged of one chunk alone."""
         self._main.feed(chunk)
+        self._roster.add(chunk)
         for _, part, run in self._scoped:
             part.add(chunk)
             run.feed(chunk)
@@ -113,7 +135,11 @@ class SiteRun:
             part.add(chunk)
 
     def advice(self) -> Advice:
-        """Everything that was found, with what was left out said as such."""
+        """Everything that was found, with what was left out said as such.
+
+        Claims are scaled by their rule's record, then what is excluded is left out, then findings on all GPUs of a host
+        become one, and last what is worth too little is left out: a node's worth, not a GPU's.
+        """
         made = self._main.advice()
         findings, silent = list(made.findings), list(made.not_evaluated)
         for rule_id, part, run in self._scoped:
@@ -122,26 +148,26 @@ class SiteRun:
             silent = [n for n in silent if not (n.rule_id == rule_id and part.holds(n.subject))]
             findings += [f for f in own.findings if _of(part, f)]
             silent += [n for n in own.not_evaluated if part.holds(n.subject)]
+        asked: list[Finding] = []
+        excluded: dict[Exclusion, list[Finding]] = {}
+        for finding in scaled_all(findings, self._records):
+            exclusion = self._exclusion_of(finding)
+            (asked if exclusion is None else excluded.setdefault(exclusion, [])).append(finding)
+        left_out = [
+            LeftOut(finding, one.sentence, one.until)
+            for one, those in excluded.items()
+            for finding in self._merged(those)
+        ]
         kept: list[Finding] = []
-        left_out: list[LeftOut] = []
-        for finding in findings:
-            exclusion = next(
-                (
-                    one
-                    for one, part in self._excluded
-                    if one.rule_id in {None, finding.rule_id} and _of(part, finding)
-                ),
-                None,
-            )
-            if exclusion is not None:
-                left_out.append(LeftOut(finding, exclusion))
-                silent.append(NotEvaluated(finding.rule_id, finding.subject, (), exclusion.sentence))
-            elif (small := self._too_small(finding)) is not None:
-                silent.append(small)
-            else:
+        for finding in self._merged(asked):
+            small = self._too_small(finding)
+            if small is None:
                 kept.append(finding)
+            else:
+                left_out.append(LeftOut(finding, small))
         self.left_out = tuple(left_out)
-        if len(kept) == len(made.findings) and not self._scoped:
+        silent += (NotEvaluated(one.finding.rule_id, one.finding.subject, (), one.why) for one in left_out)
+        if tuple(kept) == made.findings and tuple(silent) == made.not_evaluated:
             return made
         return replace(
             made, findings=tuple(kept), not_evaluated=tuple(silent), totals=self._main.totals(kept)
@@ -156,17 +182,36 @@ class SiteRun:
         """Kind and id of every GPU and engine that was seen."""
         return self._main.subjects
 
-    def _too_small(self, finding: Finding) -> NotEvaluated | None:
-        """Said instead of a claim of less cash than is worth a word; capacity and energy have no price of their own."""
-        cash = finding.saving.cash_usd_month
-        if cash is None or cash.p50 >= self._least or finding.saving.capacity_gpu_h_month is not None:
-            return None
-        return NotEvaluated(
-            finding.rule_id,
-            finding.subject,
-            (),
-            f"It would save ${cash.p50:.2f} a month, less than minimum_saving_usd_month (${self._least:.2f}).",
+    def _merged(self, findings: Sequence[Finding]) -> list[Finding]:
+        return merged(findings, self._roster, self._rules, self._followed)
+
+    def _exclusion_of(self, finding: Finding) -> Exclusion | None:
+        """The first that holds for it."""
+        return next(
+            (
+                one
+                for one, part in self._excluded
+                if one.rule_id in {None, finding.rule_id} and _of(part, finding)
+            ),
+            None,
         )
+
+    def _too_small(self, finding: Finding) -> str | None:
+        """Said instead of a claim that is worth less than ``minimum_saving_usd_month``; None: it is worth a word.
+
+        Without a figure a finding is a warning, and stays.
+        """
+        worth = self._roster.worth(finding)
+        if worth is None or worth.usd_month >= self._least:
+            return None
+        claim: Range = getattr(finding.saving, worth.ledger.field)
+        amount = amount_words(worth.ledger, claim.p50)
+        priced = {
+            Ledger.CASH: "",
+            Ledger.CAPACITY: f", worth ${worth.usd_month:.2f} at the price of its GPUs",
+            Ledger.ENERGY: f", worth ${worth.usd_month:.2f} at the site's tariff",
+        }[worth.ledger]
+        return f"It would save {amount} a month{priced}: less than minimum_saving_usd_month (${self._least:.2f})."
 
 
 def _of(part: _Part, finding: Finding) -> bool:

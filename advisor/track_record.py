@@ -13,7 +13,7 @@ The next claim is multiplied by that ratio: its middle by the median, its ends b
 own width in quadrature. It shrinks where cases fell short, and narrows as they agree.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 from typing import Final
@@ -96,7 +96,7 @@ def _scaled(claim: Range, record: TrackRecord) -> Range:
     return Range(max(min(0.0, claim.p10), middle * (1 - down)), middle, middle * (1 + up))
 
 
-def scaled_all(findings: Sequence[Finding], records: dict[str, TrackRecord]) -> tuple[Finding, ...]:
+def scaled_all(findings: Sequence[Finding], records: Mapping[str, TrackRecord]) -> tuple[Finding, ...]:
     """Findings with each rule's record applied."""
     return tuple(
         scaled(finding, records[finding.rule_id]) if finding.rule_id in records else finding

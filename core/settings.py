@@ -76,7 +76,8 @@ class Settings:
         base_url: address of the web pages as people reach them, for links in mail.
         smtp_*: outgoing mail; no recipients means dry run.
         report_recipients: addresses of the weekly report.
-        minimum_saving_usd_month: cash claims below it are listed as left out, not as recommendations.
+        minimum_saving_usd_month: findings that are worth less are listed as left out, not as recommendations: cash as it is, freed
+            GPU-hours at the price of their GPUs, energy at the tariff where the site pays for power. Findings without a figure stay.
         rules: thresholds of rules and exclusions: tables of ``gpuwise.toml``, see ``core/rule_settings.py``.
         report_weekday, report_hour_utc: when the weekly report goes out (0 = Monday).
     """

@@ -17,7 +17,7 @@ What to do
     Hand the unit back, or give the GPU to the queue: what it frees is GPU-hours, and energy where you pay the power.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -223,6 +223,17 @@ def _actions(gpu: GpuEvidence, release: Release) -> tuple[Action, ...]:
     )
 
 
+def of_host(host: str, parts: Sequence[Finding]) -> tuple[str, str]:
+    """Of a host whose GPUs are all empty."""
+    idle_h = min(part.evidence["empty_h"] for part in parts)
+    held = sum("memory_held_bytes" in part.evidence for part in parts)
+    context = f"; a small context is or was held on {held} of them" if held else ""
+    return (
+        f"Release {host}: all of its {len(parts)} GPUs are empty",
+        f"No model and no work on any of {len(parts)} GPUs for the last {duration(idle_h)} of samples{context}.",
+    )
+
+
 RULE: Final = Rule(
     id=RULE_ID,
     code="R01",
@@ -238,4 +249,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    of_host=of_host,
 )

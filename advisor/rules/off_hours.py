@@ -21,7 +21,7 @@ What to do
     perfect foresight would.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -36,15 +36,18 @@ from advisor.off_hours_advice import Case, finding_of
 from advisor.off_schedule import (
     Habit,
     active_hours,
+    host_schedules,
     idle_h,
     paid_schedules,
     parked_power_w,
     tested_on_last_week,
 )
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
-from core.finding import Effort, NotEvaluated, Risk
+from core.finding import Effort, Finding, NotEvaluated, Risk
 
 RULE_ID: Final = "off-hours"
+MOSTLY_IN_COMMON_RATIO: Final = 0.8
+"""Of the longest off hours of its GPUs, those that all have: with fewer a host has no schedule of its own (ours)."""
 Refusal = tuple[tuple[str, ...], str]
 
 
@@ -102,7 +105,8 @@ def _findings(
     standing: Collection[str],
     limits: OffHoursLimits,
 ) -> Iterator[Verdict]:
-    paid = paid_schedules(evidence, habits, standing, limits.min_block_h)
+    on_host = host_schedules(evidence, habits, standing, limits.min_block_h)
+    paid = paid_schedules(evidence, habits, standing, on_host)
     for gpu in evidence.gpus:
         habit = habits.get(gpu.gpu_uuid)
         if habit is None:
@@ -111,6 +115,7 @@ def _findings(
         case = Case(
             gpu=gpu,
             habit=habit,
+            host=on_host.get(gpu.identity.host) if gpu.host_gpu_count > 1 else None,
             unit=unit,
             release=release,
             engines=tuple(engines.get(gpu.gpu_uuid, ())),
@@ -194,6 +199,20 @@ def _unrepeated(habit: Habit, schedule: Schedule, limits: OffHoursLimits) -> Ref
     return None
 
 
+def of_host(host: str, parts: Sequence[Finding]) -> tuple[str, str] | None:
+    """Of a host whose GPUs all have off hours, most of them in common; else each GPU is another matter."""
+    together = parts[0].evidence.get("host_off_h_week")
+    hours = sorted({part.evidence["off_h_week"] for part in parts})
+    if together is None or together < MOSTLY_IN_COMMON_RATIO * hours[-1]:
+        return None
+    weeks = min(part.evidence["weeks_seen"] for part in parts)
+    words = parts[0].evidence["host_off_schedule_utc"]
+    return (
+        f"Switch {host} with its {len(parts)} GPUs off in {together} of 168 hours a week",
+        f"All {len(parts)} GPUs are idle together in {together} of 168 hours, the same in {weeks} weeks (UTC: {words}).",
+    )
+
+
 RULE: Final = Rule(
     id=RULE_ID,
     code="R04",
@@ -214,4 +233,5 @@ RULE: Final = Rule(
         ),
     ),
     evaluate=evaluate,
+    of_host=of_host,
 )

@@ -2,20 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from advisor.limits_book import limits_book
 from advisor.site_run import LeftOut, SiteRun
-from advisor.track_record import scaled_all
 from api.ranking import rank
 from api.resources.evidence import read_chunks
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
 from api.resources.verifications import records
 from core.clock import from_ms, to_ms
+from core.collector import rarely_collected
 from core.evidence import Window
 from core.finding import Advice, NotEvaluated, Range, Status, Subject, Totals
 from store.queries import meta
@@ -24,6 +24,8 @@ from store.queries.recommendations import Recommendation
 
 SET_ASIDE: Final = frozenset({Status.SNOOZED, Status.DISMISSED})
 """Their savings do not count: somebody said so."""
+FOLLOWED: Final = SET_ASIDE | {Status.CLAIMED, Status.DONE, Status.VERIFIED}
+"""Somebody took a step on it, alone: it is not swallowed by a finding about its host."""
 LAST_RUN: Final = "last_advice"
 """Key in ``meta``: what a run says beyond its findings. Findings have a table; this is one value, replaced by each run."""
 
@@ -52,13 +54,13 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         limits_book(scope.settings.rules),
         now=from_ms(scope.now_ms),
         min_saving_usd_month=scope.settings.minimum_saving_usd_month,
+        records=records(scope.session),
+        followed={item.finding.fingerprint for item in kept.listing(scope.session, FOLLOWED)},
     )
-    for chunk in read_chunks(scope):
-        rules.feed(chunk)
-    advice = rules.advice()
-    if known := records(scope.session):
-        findings = scaled_all(advice.findings, known)
-        advice = replace(advice, findings=findings, totals=rules.totals(findings))
+    with rarely_collected():
+        for chunk in read_chunks(scope):
+            rules.feed(chunk)
+        advice = rules.advice()
     if record:
         kept.record(scope.session, advice, scope.now_ms, rules.subjects)
         _put_aside(scope, rules.left_out)
@@ -71,20 +73,20 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
 
 
 def _put_aside(scope: Scope, left_out: Sequence[LeftOut]) -> None:
-    """Snooze what is open and excluded, until the exclusion ends."""
-    by_fingerprint = {one.finding.fingerprint: one.exclusion for one in left_out}
+    """Of what is open, snooze what is excluded until the exclusion ends, and close what is worth too little."""
+    by_fingerprint = {one.finding.fingerprint: one for one in left_out}
     if not by_fingerprint:
         return
     for item in kept.listing(scope.session, [Status.OPEN, Status.REOPENED]):
-        exclusion = by_fingerprint.get(item.finding.fingerprint)
-        if exclusion is not None:
+        one = by_fingerprint.get(item.finding.fingerprint)
+        if one is not None:
             kept.set_status(
                 scope.session,
                 item.id,
-                Status.SNOOZED,
+                Status.GONE if one.until is None else Status.SNOOZED,
                 scope.now_ms,
-                note=exclusion.sentence,
-                until_ms=to_ms(exclusion.until),
+                note=one.why,
+                until_ms=None if one.until is None else to_ms(one.until),
                 who="gpuwise.toml",
             )
 

@@ -32,7 +32,7 @@ _DECIDED: Final = frozenset({Status.CLAIMED, Status.DONE, Status.SNOOZED, Status
 GROWN_RATIO: Final = 1.25
 """A saving that grew by more than a quarter since somebody set it aside is another decision."""
 _NAMED: Final = frozenset({"gpu", "engine"})
-"""Kinds of subject that have hours of their own; any other is judged by the GPUs there are."""
+"""Kinds of subject that have hours of their own; any other is judged by its GPUs, or by those there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,12 @@ def record(
                 session, row, Status.REOPENED, now, f"the facts changed since it was {row.status}: {grown}"
             )
     silent = {(item.rule_id, item.subject.kind, item.subject.id) for item in advice.not_evaluated}
+    inside = {
+        (finding.rule_id, uuid): finding.subject.label
+        for finding in advice.findings
+        if finding.subject.kind == "host"
+        for uuid in finding.gpu_uuids
+    }
     mute = {item.rule_id for item in advice.not_evaluated if _is_whole_rule(item)}
     for fingerprint, row in rows.items():
         if row.status == Status.SNOOZED.value and row.snoozed_until is not None and row.snoozed_until <= now:
@@ -110,7 +116,9 @@ def record(
             _change(session, row, Status.OPEN, now, "snooze ran out")
         told = row.rule_id not in mute and (row.rule_id, row.subject_kind, row.subject_id) not in silent
         if fingerprint not in found and told and row.status in _LIVE and _was_judged(row, judged):
-            _change(session, row, Status.GONE, now, "no longer found")
+            host = inside.get((row.rule_id, row.subject_id))
+            note = "no longer found" if host is None else f"part of what is found of {host} as a whole"
+            _change(session, row, Status.GONE, now, note)
     session.flush()
 
 
@@ -159,6 +167,9 @@ def _was_judged(row: RecommendationRow, judged: Collection[tuple[str, str]] | No
         return True
     if row.subject_kind in _NAMED:
         return (row.subject_kind, row.subject_id) in judged
+    uuids = finding_json.from_text(row.finding).gpu_uuids
+    if uuids:
+        return any(("gpu", uuid) in judged for uuid in uuids)
     return any(kind == "gpu" for kind, _ in judged)
 
 

@@ -54,6 +54,34 @@ def run_at(
     session.commit()
 
 
+def test_findings_on_every_gpu_of_a_host_close_as_part_of_the_hosts(session: Session) -> None:
+    parts = [replace(FINDING, subject=Subject("gpu", uuid), gpu_uuids=(uuid,)) for uuid in ("GPU-a", "GPU-b")]
+    whole = replace(FINDING, subject=Subject("host", "h1", "h1"), gpu_uuids=("GPU-a", "GPU-b"))
+    run(session, 0, *parts)
+    run(session, 1, whole)
+    by_kind = {(one.finding.subject.kind, one.finding.subject.id): one for one in kept.listing(session)}
+    assert {key: one.status for key, one in by_kind.items()} == {
+        ("gpu", "GPU-a"): Status.GONE,
+        ("gpu", "GPU-b"): Status.GONE,
+        ("host", "h1"): Status.OPEN,
+    }
+    assert (
+        kept.events(session, by_kind["gpu", "GPU-a"].id)[-1].note == "part of what is found of h1 as a whole"
+    )
+    run(session, 2, parts[0])
+    assert {one.finding.subject.id for one in kept.listing(session, [Status.OPEN])} == {"GPU-a"}
+
+
+def test_a_silent_host_is_not_taken_as_mended(session: Session) -> None:
+    whole = replace(FINDING, subject=Subject("host", "h1", "h1"), gpu_uuids=("GPU-a", "GPU-b"))
+    run(session, 0, whole)
+    empty = Advice((), (), TOTALS)
+    kept.record(session, empty, T0 + DAY, {("gpu", "GPU-z")})
+    assert only(session).status is Status.OPEN
+    kept.record(session, empty, T0 + 2 * DAY, {("gpu", "GPU-b")})
+    assert only(session).status is Status.GONE
+
+
 def only(session: Session) -> kept.Recommendation:
     (found,) = kept.listing(session)
     return found

@@ -139,7 +139,7 @@ def test_a_saving_too_small_for_a_word_is_said_as_left_out() -> None:
     made, _ = advice(text, least_usd=20.0)
     assert set(figures(made)) == {"GPU-2", "GPU-3"}
     assert made.not_evaluated[0].why == (
-        "It would save $12.50 a month, less than minimum_saving_usd_month ($20.00)."
+        "It would save $12.50 a month: less than minimum_saving_usd_month ($20.00)."
     )
 
 
