@@ -29,8 +29,8 @@ def _ends(engine: EngineEvidence) -> tuple[tuple[int, float], tuple[int, float]]
     if not isinstance(hours, HourSeries):
         first, last = hours[0], hours[-1]
         return (first.hour_ms, first.covered_s), (last.hour_ms, last.covered_s)
-    starts, (first_s, last_s) = hours.starts(), hours.ends_s()
-    return (starts[0], first_s), (starts[-1], last_s)
+    (first_ms, last_ms), (first_s, last_s) = hours.edges_ms(), hours.ends_s()
+    return (first_ms, first_s), (last_ms, last_s)
 
 
 def engine_coverage(engine: EngineEvidence) -> float:

@@ -256,8 +256,23 @@ def needed_h(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> fl
     return limits.min_rented_h if rented else limits.min_owned_h
 
 
+def _parkings(_evidence: Evidence) -> dict[tuple[str, ParkedModelLimits], Parking]:
+    """What was asked for so far."""
+    return {}
+
+
+parkings = OncePerEvidence(_parkings)
+
+
 def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> Parking:
     """When the GPU held a model and did nothing, and whether it still does."""
+    kept, key = parkings(evidence), (gpu.gpu_uuid, limits)
+    if key not in kept:
+        kept[key] = _parking_of(evidence, gpu, limits)
+    return kept[key]
+
+
+def _parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> Parking:
     seen = digest(evidence, gpu)
     serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
     hours = [
@@ -285,6 +300,7 @@ def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
     return any(
         parked_s + ROUNDING_S >= limits.whole_hour_ratio * covered_s
         for day in gpu.days
+        if max(day.parked_s) + ROUNDING_S >= limits.whole_hour_ratio * min(day.covered_s)
         for parked_s, covered_s in zip(day.parked_s, day.covered_s, strict=True)
         if parked_s
     )

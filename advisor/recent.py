@@ -7,7 +7,7 @@ from typing import Final
 from advisor.confidence import duration
 from core.evidence import EngineEvidence, Window
 from core.hours import EngineHour
-from core.series import hours_since
+from core.series import HourSeries, hours_since
 from core.units import HOUR_MS
 
 MAX_SILENCE_H: Final = 3.0
@@ -20,14 +20,22 @@ MIN_RECENT_S: Final = 300.0
 
 def silence(engine: EngineEvidence, window: Window) -> tuple[tuple[str, ...], str] | None:
     """What is missing and why that matters when the engine was not seen up to now; None when it was."""
-    seen = engine.seen_hours
-    if not seen:
+    last_ms = _last_seen_ms(engine)
+    if last_ms is None:
         return None
-    silence_h = (window.to_ms - max(seen) - HOUR_MS) / HOUR_MS
+    silence_h = (window.to_ms - last_ms - HOUR_MS) / HOUR_MS
     if silence_h <= MAX_SILENCE_H:
         return None
     why = f"It was last seen {duration(silence_h)} before the end of the data: what it does now is not known."
     return ("recent samples",), why
+
+
+def _last_seen_ms(engine: EngineEvidence) -> int | None:
+    """When its newest hour with samples begins; None without any."""
+    hours = engine.hours
+    if isinstance(hours, HourSeries):
+        return hours.last_with("covered_s")
+    return max(engine.seen_hours, default=None)
 
 
 def recent_hours(engine: EngineEvidence) -> Sequence[EngineHour]:

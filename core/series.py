@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar, overload
 from core.activity import Activity
 from core.days import seen_hours
 from core.hours import EngineHour, GpuHour, HostHour
+from core.units import HOUR_MS
 
 H = TypeVar("H", bound=GpuHour | EngineHour | HostHour)
 D = TypeVar("D")
@@ -39,6 +40,15 @@ class HourSeries(Sequence[H], Generic[H, D]):
     def starts_with(self, name: str) -> Sequence[int]:
         """When each of the hours begins whose ``covered_s`` (``busy_s`` of an engine) is above 0."""
         return starts_of_masks(masks_of(self.days, name))
+
+    def last_with(self, name: str) -> int | None:
+        """When the newest of these hours begins; None without any."""
+        return last_of_masks(masks_of(self.days, name))
+
+    def edges_ms(self) -> tuple[int, int]:
+        """When its first and its last hour begin; it has hours."""
+        starts = self.starts()
+        return starts[0], starts[-1]
 
     def every_day(self, flag: str) -> bool:
         """Whether a flag of its days, such as ``paired``, holds for all of them."""
@@ -133,6 +143,13 @@ def masks_of(days: Sequence[Any], name: str) -> Masks:
 def starts_of_masks(masks: Masks) -> list[int]:
     """When each hour begins whose bit is set."""
     return [start for day_ms, mask in masks for start in seen_hours(day_ms, mask)]
+
+
+def last_of_masks(masks: Masks) -> int | None:
+    """When the newest hour begins whose bit is set; None without any."""
+    return next(
+        (day_ms + (mask.bit_length() - 1) * HOUR_MS for day_ms, mask in reversed(masks) if mask), None
+    )
 
 
 def ends_of(days: Sequence[Any]) -> tuple[float, float]:

@@ -26,10 +26,10 @@ from pydantic import Field
 
 from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
-from advisor.estimators import enova
 from advisor.estimators.replicas import UTILIZATION, dropped
 from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
+from advisor.quiet_hours import quiet_ratio
 from advisor.replica_group import Fall, Outcome, peak_running, peak_tokens_per_s
 from advisor.serving import Serving
 from advisor.serving_checks import (
@@ -185,39 +185,6 @@ def _slo_rate(serving: Serving, rate: float, limits: TooManyReplicasLimits) -> t
         within = rate * model.tokens_per_s(batch) / model.tokens_per_s(peak)
         return Range(within, within, within), batch
     return model.gain(peak, batch).scaled(rate), batch
-
-
-def quiet_ratio(group: Sequence[Serving]) -> float | None:
-    """Share of the hours with two replicas or more in which ENOVA's test asks for fewer; None without a batch limit."""
-    ceilings = [each.batch_ceiling for each in group]
-    known = [ceiling for ceiling in ceilings if ceiling is not None]
-    if len(known) < len(group):
-        return None
-    by_hour: dict[int, _Together] = {}
-    for each in group:
-        for day in each.engine.days:
-            for at, covered_s in enumerate(day.covered_s):
-                if covered_s:
-                    found = by_hour.setdefault(day.day_ms + at * HOUR_MS, _Together())
-                    found.count += 1
-                    found.running += day.running_mean[at]
-                    found.kv_used_ratio += day.kv_mean[at]
-    together = [each for each in by_hour.values() if each.count > 1]
-    quiet = sum(enova.is_quiet(each.as_minute(), min(known)) for each in together)
-    return quiet / len(together) if together else None
-
-
-@dataclass(slots=True)
-class _Together:
-    """One hour of several replicas: their means over covered time added up, idle time included."""
-
-    count: int = 0
-    running: float = 0.0
-    kv_used_ratio: float = 0.0
-
-    def as_minute(self) -> enova.Minute:
-        """As one of ENOVA's windows."""
-        return enova.Minute(0.0, self.running / self.count, self.kv_used_ratio / self.count)
 
 
 def _fewer(

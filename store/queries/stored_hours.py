@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from core.days import day_of, folded_by_day, seen_hours
 from core.evidence import Window
-from core.series import D, H, HourSeries, ends_of, masks_of, starts_of_masks
+from core.series import D, H, HourSeries, ends_of, last_of_masks, masks_of, starts_of_masks
 from core.units import DAY_MS, HOUR_MS
 from store.models.day_pending import DayPendingRow
 from store.queries.hours import within
@@ -245,6 +245,17 @@ class StoredHours(HourSeries[H, D]):
         """When each of the hours begins whose ``covered_s`` (``busy_s`` of an engine) is above 0."""
         masks = self._with.get(name)
         return super().starts_with(name) if masks is None else starts_of_masks(masks)
+
+    def last_with(self, name: str) -> int | None:
+        """When the newest of these hours begins; None without any."""
+        masks = self._with.get(name)
+        return super().last_with(name) if masks is None else last_of_masks(masks)
+
+    def edges_ms(self) -> tuple[int, int]:
+        """When its first and its last hour begin; it has hours."""
+        (first_ms, first), (last_ms, last) = self._seen[0], self._seen[-1]
+        at_first, at_last = (first & -first).bit_length() - 1, last.bit_length() - 1
+        return first_ms + at_first * HOUR_MS, last_ms + at_last * HOUR_MS
 
     def every_day(self, flag: str) -> bool:
         """Whether a flag of its days, such as ``paired``, holds for all of them."""
