@@ -2,8 +2,9 @@
 
 Per ledger and per GPU the findings act in the order of their stage. A claim is a share of what the GPU costs,
 offers or draws in a month; a later claim takes its share of what is left, so that the shares multiply and never
-add up to more than the whole. Two exceptions: claims of the stage ``stop`` are on different hours (empty, parked)
-and add up; of claims that share one gain only the larger counts.
+add up to more than the whole. Exceptions: claims of the stage ``stop`` are on different hours (empty, parked) and add
+up; of claims that share one gain only the larger counts; and a GPU whose work goes elsewhere is not exchanged as well,
+whatever ledgers the two claims are in.
 
 The range of the total is not the sum of best cases: errors of one rule's claims go together (one estimator, one
 bias), errors of different rules are taken as independent, so deviations add within a rule and in quadrature across
@@ -23,13 +24,28 @@ from core.finding import Finding, Range, Saving, Totals
 from core.units import HOURS_PER_MONTH, J_PER_KWH
 
 EXCLUSIVE: Final = (
-    frozenset({"small-batch", "quantization-candidate"}),  # one throughput gain, two headline numbers
+    # One throughput gain: room for a larger batch, by whatever of the three.
+    frozenset({"small-batch", "quantization-candidate", "kv-cache-precision"}),
     frozenset({"power-cap", "decode-clock"}),
     frozenset({"oversized-gpu", "shareable-gpu"}),
     frozenset({"empty-gpu", "off-hours"}),  # the same idle hours: stopped for good, or by the clock
     frozenset({"parked-model", "off-hours"}),
 )
 """Rules whose claims on the same hours are one or the other, whatever their stages (7.2)."""
+
+EXCHANGES: Final = "oversized-gpu"
+"""The rule that puts another GPU in the place of one, computed on the load that its engine has today (7.2, R20)."""
+TAKES_AWAY: Final = frozenset(
+    {
+        "too-many-replicas",
+        "small-batch",
+        "quantization-candidate",
+        "kv-cache-precision",
+        "no-prefix-cache",
+        "shareable-gpu",
+    }
+)
+"""Rules whose claim on a GPU is that its work goes elsewhere and it falls free."""
 
 LEDGERS: Final[tuple[tuple[str, Callable[[Saving], Range | None]], ...]] = (
     ("cash", lambda saving: saving.cash_usd_month),
@@ -95,7 +111,8 @@ class Spend:
         Args:
             findings: those that count; leave out snoozed and dismissed ones.
         """
-        figures = {name: _ledger(name, read, self._bases, findings) for name, read in LEDGERS}
+        counting = _without_exchanged(findings)
+        figures = {name: _ledger(name, read, self._bases, counting) for name, read in LEDGERS}
         # Exact, so that the sum is the same in whatever order the GPUs came.
         spent = fsum(self._spent.values()) if self._spent else None
         return Totals(figures["cash"], figures["capacity"], figures["energy"], spent)
@@ -106,6 +123,19 @@ def totals(evidence: Evidence, findings: Sequence[Finding]) -> Totals:
     spend = Spend()
     spend.add(evidence)
     return spend.totals(findings)
+
+
+def _without_exchanged(findings: Sequence[Finding]) -> list[Finding]:
+    """Without exchanges of GPUs that fall free by another claim: they are not there any more."""
+    free = {
+        uuid
+        for finding in findings
+        if finding.rule_id in TAKES_AWAY and not finding.saving.is_empty
+        for uuid in finding.gpu_uuids
+    }
+    return [
+        finding for finding in findings if finding.rule_id != EXCHANGES or free.isdisjoint(finding.gpu_uuids)
+    ]
 
 
 def _ledger(

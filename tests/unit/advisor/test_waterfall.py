@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.model import STAGES
-from advisor.waterfall import totals
+from advisor.rules import RULES
+from advisor.waterfall import EXCHANGES, EXCLUSIVE, TAKES_AWAY, totals
 from core.evidence import Evidence
 from core.finding import Effort, Finding, Grade, Range, Risk, Saving, Subject
 
@@ -78,6 +79,30 @@ def test_one_throughput_gain_is_not_counted_twice() -> None:
     assert found.cash_usd_month.p50 == pytest.approx(900)
 
 
+def test_the_precision_of_weights_and_of_the_cache_share_one_gain() -> None:
+    found = totals(
+        FLEET,
+        [
+            claim("kv-cache-precision", "workload", flat(700)),
+            claim("quantization-candidate", "workload", flat(400)),
+            claim("small-batch", "workload", flat(500)),
+        ],
+    )
+    assert found.cash_usd_month == flat(700)
+
+
+@pytest.mark.parametrize("rule_id", sorted(TAKES_AWAY))
+def test_a_replica_that_falls_away_is_not_moved_to_a_smaller_gpu_as_well(rule_id: str) -> None:
+    """In whatever ledger: hours that fall free inside a node are no money, and the node is not exchanged for them."""
+    gone = claim(rule_id, "consolidate", None, capacity=flat(730))
+    moved = [claim("oversized-gpu", "consolidate", flat(800), (uuid,)) for uuid in UUIDS]
+    found = totals(FLEET, [gone, *moved])
+    assert found.cash_usd_month == flat(1600), "GPU-1 and GPU-2"
+    assert found.capacity_gpu_h_month == flat(730)
+    carries_on = replace(gone, saving=Saving())
+    assert totals(FLEET, [carries_on, *moved]).cash_usd_month == flat(2400)
+
+
 def test_a_claim_over_several_gpus_is_spread_by_their_price() -> None:
     found = totals(
         FLEET,
@@ -135,7 +160,16 @@ ranges = st.tuples(*[st.floats(-500, 6_000)] * 3).map(lambda values: Range(*sort
 claims = st.builds(
     claim,
     rule_id=st.sampled_from(
-        ("empty-gpu", "parked-model", "small-batch", "quantization-candidate", "power-cap", "rent-or-buy")
+        (
+            "empty-gpu",
+            "parked-model",
+            "small-batch",
+            "quantization-candidate",
+            "kv-cache-precision",
+            "oversized-gpu",
+            "power-cap",
+            "rent-or-buy",
+        )
     ),
     stage=st.sampled_from(STAGES),
     cash=st.none() | ranges,
@@ -178,3 +212,7 @@ def test_money_follows_the_price(hours: list[float], rate: float) -> None:
     assert found.capacity_gpu_h_month is not None
     assert found.cash_usd_month.p50 == pytest.approx(found.capacity_gpu_h_month.p50 * round(rate, 4))
     assert found.spend_usd_month == pytest.approx(3 * 730 * round(rate, 4))
+
+
+def test_every_rule_that_is_named_here_is_one() -> None:
+    assert {*TAKES_AWAY, EXCHANGES, *frozenset().union(*EXCLUSIVE)} <= {rule.id for rule in RULES}
