@@ -165,11 +165,14 @@ def serving(
 
 def weights_of(llm: LlmSpec, known: Precision) -> Weights:
     """Bytes of weights, split into what every step reads and the routed experts."""
-    width = known.bytes_per_weight
+    width, kernel = known.bytes_per_weight, decode_step.KERNEL.get(known.bits, 1.0)
     if not llm.experts or not llm.experts_per_token:
-        return Weights(llm.parameters * width)
+        return Weights(llm.parameters * width, kernel=kernel)
     return Weights(
-        llm.shared_parameters * width, llm.expert_parameters * width, llm.experts_per_token / llm.experts
+        llm.shared_parameters * width,
+        llm.expert_parameters * width,
+        llm.experts_per_token / llm.experts,
+        kernel,
     )
 
 
@@ -207,15 +210,13 @@ def hour_shares(found: Serving, hour: EngineHour) -> tuple[float | None, float |
 
 
 def half_width(llm: LlmSpec, gpu_spec: GpuSpec, known: Precision | None) -> float:
-    """How far the formula is trusted: calibrated on dense 16-bit models on Hopper, wide elsewhere (2.2 validity, 7.3)."""
-    calibrated = (
-        gpu_spec.architecture == HOPPER
-        and not llm.experts
-        and llm.mla_dim is None
-        and llm.sliding_window is None
-        and (known is None or known.is_16_bit)
-    )
-    return decode_step.HALF_WIDTH_DENSE_HOPPER if calibrated else decode_step.HALF_WIDTH_ELSEWHERE
+    """How far the formula is trusted: by the public rows on Hopper, wide where there is none (2.2 validity, 7.3)."""
+    bits = 16 if known is None else known.bits
+    if gpu_spec.architecture != HOPPER or llm.mla_dim is not None or bits not in {8, 16}:
+        return decode_step.HALF_WIDTH_ELSEWHERE
+    if llm.experts or llm.sliding_window is not None or bits == 8:
+        return decode_step.HALF_WIDTH_HOPPER
+    return decode_step.HALF_WIDTH_DENSE_HOPPER
 
 
 def profile_of(engine: EngineEvidence) -> Mapping[float, BatchPoint]:
@@ -237,8 +238,8 @@ def profile_of(engine: EngineEvidence) -> Mapping[float, BatchPoint]:
 
 def _model(found: Serving) -> DecodeStep | None:
     """Site fit where the profile allows it, else the formula, else its slope through the measured step."""
-    fitted = decode_step.fit(profile_of(found.engine))
     prior = formula_of(found)
+    fitted = decode_step.fit(profile_of(found.engine), prior)
     if fitted is not None:
         return fitted if prior is None else decode_step.with_compute_term(fitted, prior)
     if prior is None or found.weights is not None:

@@ -8,7 +8,7 @@
 Source: advisor-rules R14 and the arithmetic term of the step law in 2.2.
 """
 
-from advisor.estimators.decode_step import HALF_WIDTH_DENSE_HOPPER, DecodeStep
+from advisor.estimators.decode_step import HALF_WIDTH_UNTRIED, DecodeStep
 from core.finding import Range
 
 
@@ -32,9 +32,7 @@ def prefill_share(step: DecodeStep, batch: float, prompt_per_generated: float) -
     if step.flop_s <= 0 or batch <= 0 or prompt_per_generated < 0:
         return None
     prefill_s = batch * step.flop_s * prompt_per_generated / (1 + prompt_per_generated)
-    width = max(
-        step.half_width, HALF_WIDTH_DENSE_HOPPER
-    )  # also beside a fit: its compute part is the formula's
+    width = max(step.half_width, HALF_WIDTH_UNTRIED)  # rows judge whole steps, not their compute part
     around = Range.around(prefill_s / step.step_s(batch), width)
     return Range(min(1.0, around.p10), min(1.0, around.p50), min(1.0, around.p90))
 

@@ -9,7 +9,7 @@ B ≈ 64 an INT4 weight-only speed-up is 1.0 or below. Source: advisor-rules R10
 from dataclasses import dataclass
 from typing import Final
 
-from advisor.estimators.decode_step import WEIGHT_EFFICIENCY, DecodeStep, Weights
+from advisor.estimators.decode_step import KERNEL, WEIGHT_EFFICIENCY, DecodeStep, Weights
 from core.finding import Range
 
 INT4_BATCH: Final = 32
@@ -38,11 +38,14 @@ class Scheme:
     eight_bit_math: bool
 
 
-FP8: Final = Scheme("fp8", "FP8 weights and activations", 1.0, 0.5, 2.0, (1.0, 1.3, 1.8), eight_bit_math=True)
-INT8: Final = Scheme(
-    "int8", "INT8 weights and activations", 1.0, 0.5, 2.0, (1.0, 1.3, 1.8), eight_bit_math=True
+EIGHT_BIT_KERNEL: Final = (1.0, KERNEL[8], 1.8)
+FP8: Final = Scheme(
+    "fp8", "FP8 weights and activations", 1.0, 0.5, 2.0, EIGHT_BIT_KERNEL, eight_bit_math=True
 )
-INT4: Final = Scheme("int4", "INT4 weights", 0.5, 0.73, 16 / 4.5, (1.1, 1.2, 1.3), eight_bit_math=False)
+INT8: Final = Scheme(
+    "int8", "INT8 weights and activations", 1.0, 0.5, 2.0, EIGHT_BIT_KERNEL, eight_bit_math=True
+)
+INT4: Final = Scheme("int4", "INT4 weights", 0.5, 0.73, 16 / 4.5, (1.1, KERNEL[4], 1.3), eight_bit_math=False)
 MATH_SAVED: Final = (0.5, 0.4, 0.3)
 """Share of the arithmetic time that 8-bit math saves: best, likely, worst."""
 

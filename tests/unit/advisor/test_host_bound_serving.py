@@ -57,7 +57,7 @@ def test_a_step_far_above_the_formula_is_found_with_its_bound() -> None:
     assert finding.evidence["step_model_s"] == pytest.approx(MODEL_S, abs=1e-6)
     assert finding.evidence["step_saved_at_most_ratio_p50"] == pytest.approx(1 - MODEL_S / 0.020, abs=1e-5)
     assert finding.evidence["step_saved_at_most_ratio_p10"] == pytest.approx(
-        1 - 1.2 * MODEL_S / 0.020, abs=1e-5
+        1 - 1.085 * MODEL_S / 0.020, abs=1e-5
     )
     assert finding.saving.is_empty
     assert finding.no_figure is not None

@@ -149,12 +149,21 @@ def test_a_small_batch_over_four_gpus_frees_three_to_the_cent() -> None:
     assert finding.saving.cash_usd_month is not None
     assert round(finding.saving.capacity_gpu_h_month.p50, 2) == 3 * HOURS_MONTH
     assert round(finding.saving.cash_usd_month.p50, 2) == 5475.00
-    # at the low end of its rate two replicas are needed: only two GPUs are sure
-    assert round(finding.saving.cash_usd_month.p10, 2) == 2920.00
+    # one replica carries the load at the low end of its rate too: what is left is the grade's own width
+    assert round(finding.saving.cash_usd_month.p10, 2) == 4380.00
     assert finding.gpu_uuids == ("GPU-1-1", "GPU-1-2", "GPU-1-3")
     assert finding.stage == "consolidate"
     assert "--tensor-parallel-size 1" in (finding.actions[0].command or "")
     assert NOW_S < finding.evidence["itl_s_then_at_peak"] <= promise
+
+
+def test_where_the_low_end_needs_a_second_replica_only_two_gpus_are_sure() -> None:
+    """Its load is 0.58 of the rate at the promise, and 0.64 of that at the low end."""
+    (finding,), _ = run(split(), limits=OverShardedLimits(utilization=0.6))
+    assert finding.evidence["tensor_parallel_then"] == 1
+    assert finding.saving.cash_usd_month is not None
+    assert round(finding.saving.cash_usd_month.p50, 2) == 5475.00
+    assert round(finding.saving.cash_usd_month.p10, 2) == 2920.00
 
 
 def test_a_tight_promise_keeps_the_split() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import math
 from collections import defaultdict
 from pathlib import Path
 
@@ -9,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.estimators.power_cap import LEAST_RATIO, money_test, power_cap
+from advisor.estimators.power_cap import (
+    LEAST_RATIO,
+    RUN_NOISE,
+    money_test,
+    of_one_trial,
+    power_cap,
+    published_time,
+)
+from core.finding import Range
 
 RATIOS = st.floats(LEAST_RATIO, 3.0)
 
@@ -33,8 +42,17 @@ def test_below_seven_tenths_and_without_a_power_there_is_no_answer(cap_w: float,
     assert power_cap(cap_w=cap_w, uncapped_mean_w=mean_w) is None
 
 
-def test_a_cap_far_above_the_draw_costs_no_time() -> None:
-    assert effect(2.0).time_ratio.p90 == 0.0
+def test_a_cap_far_above_the_draw_costs_no_time_but_what_two_runs_differ_by() -> None:
+    assert effect(2.0).time_ratio == Range(0.0, 0.0, RUN_NOISE)
+
+
+def test_the_noise_of_two_runs_widens_a_range_in_quadrature() -> None:
+    trial = of_one_trial(Range(0.07, 0.10, 0.16), noise=0.04)
+    assert trial.p10 == pytest.approx(0.05)
+    assert trial.p50 == 0.10
+    assert trial.p90 == pytest.approx(0.10 + math.hypot(0.06, 0.04))
+    assert of_one_trial(Range(0.01, 0.02, 0.05), noise=0.1).p10 == 0.0
+    assert published_time(0.75) == Range(0.07, 0.12, 0.23)
 
 
 @given(RATIOS, RATIOS)

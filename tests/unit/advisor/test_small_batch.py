@@ -83,7 +83,8 @@ def test_half_batch_and_gain_follow_the_formula() -> None:
     assert finding.evidence["half_batch"] == pytest.approx(fixed / each, rel=1e-4)
     gain = target * (fixed + 8 * each) / (8 * (fixed + target * each))
     assert finding.evidence["gain_p50"] == pytest.approx(gain, rel=1e-4)
-    assert finding.evidence["gain_p10"] == pytest.approx(0.8 * gain, rel=1e-4)
+    width = 1.1 * 0.085 * (1 - 8 / target)
+    assert finding.evidence["gain_p10"] == pytest.approx((1 - width) * gain, rel=1e-4)
     assert target == int((5 * (fixed + each) - fixed) / each), "the knee comes before the KV cache is full"
 
 
