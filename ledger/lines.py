@@ -1,0 +1,300 @@
+"""One hour of one GPU as priced lines: who held it, what it cost, what of it was idle. The one place that prices. Pure.
+
+    cost         = known time of the hour × USD per GPU-hour            (known: from the GPU's first to its last sample)
+    site energy  = energy × (1 + host share) × PUE,   × tariff = its money,   × g/kWh = its carbon
+
+Each amount is rounded once, here, for the whole hour, and then divided among the lines in whole milliseconds,
+millijoules, micro-dollars and micrograms; what is left over goes to the largest. So every sum of lines is exact,
+whatever the window, the grouping and the order. Sources: cost-model 2, 3, 5.
+
+A workload's active time takes the mix of activities of the GPU's active time, its other time that of the time in which
+the GPU was held without work. Time without samples is a line of its own, ``gap``: unknown, neither idle nor free.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.units import HOUR_MS
+from ledger.line import ACTIVE, EMPTY, NAMED, PARKED, UNKNOWN, Line, Terms
+from ledger.whole_shares import portions, rounded_ratio, split_whole
+
+MEMORY_UNIT: Final = 1 << 20
+"""Memory × time is kept in whole MiB-seconds, so that sums of it are exact in floats too."""
+MJ_PER_KWH: Final = 3_600_000_000
+_NO_MONEY: Final = (None, None, None)
+
+
+class _Part:
+    """A line in the making: its time by activity, and its share of what the hour as a whole has."""
+
+    __slots__ = (
+        "active",
+        "cost",
+        "effective",
+        "effective_unknown",
+        "energy",
+        "energy_covered",
+        "kind",
+        "memory",
+        "method",
+        "money",
+        "ms",
+        "spent",
+        "workload",
+    )
+    workload: int | None
+    method: str
+    memory: float | None
+    energy: int | None
+    cost: int | None
+    effective_unknown: int
+    energy_covered: int
+    money: tuple[int | None, ...]
+    """Site energy, its money, its carbon."""
+
+    def __init__(self, kind: str, spent: Sequence[int], use: Sequence[Any] | None = None) -> None:
+        self.kind = kind
+        self.spent = spent
+        self.ms = sum(spent)
+        self.active = self.ms - spent[EMPTY] - spent[PARKED] - spent[UNKNOWN]
+        if use is None:
+            self.workload, self.method, self.memory, self.effective, self.energy = (
+                None,
+                "whole",
+                None,
+                0,
+                None,
+            )
+            return
+        self.workload, _, _, effective_s, self.memory, energy_j, self.method = use[:7]
+        self.effective = min(round(effective_s * 1000), self.active)
+        self.energy = None if energy_j is None else round(energy_j * 1000)
+
+
+def known_ms(hour_ms: int, first_ms: int, until_ms: int) -> int:
+    """How much of an hour lies between a GPU's first and last sample."""
+    return max(0, min(hour_ms + HOUR_MS, until_ms) - max(hour_ms, first_ms))
+
+
+def lines_of_gap(gap_ms: int, terms: Terms) -> list[Line]:
+    """Known time of which no sample tells: it costs, and nothing else is known of it."""
+    return [_gap(gap_ms, _cost(gap_ms, terms))] if gap_ms > 0 else []
+
+
+def lines_of_hour(hour: Sequence[Any], uses: Sequence[Sequence[Any]], known: int, terms: Terms) -> list[Line]:
+    """Lines of one GPU's hour, the workloads' first.
+
+    Args:
+        hour: an ``Hour``. uses: ``Use`` of each known workload, in the order of their keys.
+        known: milliseconds of the hour between the GPU's first and last sample.
+        terms: price and place of the hour.
+    """
+    spent = [round(s * 1000) if s else 0 for s in hour[2:10]]
+    covered, named = round(hour[1] * 1000), sum(spent)
+    spent.append(max(0, covered - named))
+    covered = max(covered, named)
+    gap_ms = max(0, known - covered)
+    if covered == 0:
+        return lines_of_gap(gap_ms, terms)
+    parts = _parts(spent, covered, uses)
+    cost = _cost(covered + gap_ms, terms)
+    if gap_ms == 0 and len(parts) == 1:
+        _give_all(parts[0], hour, terms)
+        parts[0].cost = cost
+        return [_line(parts[0], hour[13], terms)]
+    _divide(parts, hour, terms)
+    costs: Sequence[int | None] = (
+        [None] * (len(parts) + 1)
+        if cost is None
+        else split_whole(cost, [*[part.ms for part in parts], gap_ms])
+    )
+    for part, share in zip(parts, costs, strict=False):
+        part.cost = share
+    lines = [_line(part, hour[13], terms) for part in parts]
+    if gap_ms:
+        lines.append(_gap(gap_ms, costs[-1]))
+    return lines
+
+
+def _parts(spent: list[int], covered: int, uses: Sequence[Sequence[Any]]) -> list[_Part]:
+    """The covered time divided among its holders, and the rest: held by nobody known, held by nobody."""
+    if len(uses) == 1 and round(uses[0][1] * 1000) >= covered:
+        return [_Part("workload", spent, uses[0])]
+    parts = []
+    left = spent
+    for use in uses:
+        taken = _taken(left, round(use[1] * 1000), round(use[2] * 1000))
+        if any(taken):
+            left = [have - gone for have, gone in zip(left, taken, strict=True)]
+            parts.append(_Part("workload", taken, use))
+    empty = left[EMPTY]
+    if sum(left) > empty:
+        parts.append(_Part("unattributed", [0, *left[1:]]))
+    if empty:
+        parts.append(_Part("idle", [empty, *[0] * NAMED]))
+    return parts
+
+
+def _taken(left: Sequence[int], allocated: int, active: int) -> list[int]:
+    """What a workload takes of the time that is left: active as long as there is such, then held without work."""
+    taken = [0] * len(left)
+    want = min(allocated, sum(left))
+    for pool, most in ((ACTIVE, active), ((PARKED, UNKNOWN), want), ((EMPTY,), want), (ACTIVE, want)):
+        amount = min(want, most)
+        if amount > 0:
+            free = [left[at] - taken[at] for at in pool]
+            for at, ms in zip(pool, portions(amount, free), strict=True):
+                taken[at] += ms
+                want -= ms
+    return taken
+
+
+def _give_all(part: _Part, hour: Sequence[Any], terms: Terms) -> None:
+    """To the one part of an hour everything that the hour has."""
+    part.effective = min(round(hour[10] * 1000), part.active)
+    part.effective_unknown = min(round(hour[11] * 1000), part.active - part.effective)
+    if hour[12] is None:
+        part.energy, part.energy_covered, part.money = None, 0, _NO_MONEY
+        return
+    part.energy = round(hour[12] * 1000)
+    part.energy_covered = min(round(hour[14] * 1000), part.ms)
+    part.money = _energy_terms(part.energy, terms)
+
+
+def _divide(parts: Sequence[_Part], hour: Sequence[Any], terms: Terms) -> None:
+    """Among the parts of an hour each of its totals."""
+    active = sum([part.active for part in parts])
+    effective = min(round(hour[10] * 1000), active)
+    _fill(parts, effective)
+    unsaid = [part.active - part.effective for part in parts]
+    unknown = portions(min(round(hour[11] * 1000), active - effective), unsaid)
+    energies = _energies(parts, hour)
+    seen = portions(
+        round(hour[14] * 1000),
+        [part.ms if energy is not None else 0 for part, energy in zip(parts, energies, strict=True)],
+    )
+    weights = [energy or 0 for energy in energies]
+    totals = _energy_terms(sum(weights), terms) if any(weights) else _NO_MONEY
+    shares = [[None] * len(parts) if total is None else split_whole(total, weights) for total in totals]
+    for at, part in enumerate(parts):
+        part.effective_unknown, part.energy, part.energy_covered = unknown[at], energies[at], seen[at]
+        part.money = _NO_MONEY if part.energy is None else tuple([of[at] for of in shares])
+
+
+def _fill(parts: Sequence[_Part], effective: int) -> None:
+    """Have the effective time of all parts add up to the hour's: what workloads do not explain is the others'."""
+    left = effective
+    for part in parts:
+        part.effective = min(part.effective, left)
+        left -= part.effective
+    for part in sorted(parts, key=lambda part: part.workload is not None):
+        more = min(left, part.active - part.effective)
+        part.effective += more
+        left -= more
+
+
+def _energies(parts: Sequence[_Part], hour: Sequence[Any]) -> list[int | None]:
+    """Energy of each part: the workloads' as measured, the rest on the GPU's own lines, empty time as it was measured."""
+    if hour[12] is None:
+        return [None] * len(parts)
+    left = round(hour[12] * 1000)
+    found: list[int | None] = []
+    own = []
+    for at, part in enumerate(parts):
+        energy = None if part.energy is None else min(part.energy, left)
+        found.append(energy)
+        left -= energy or 0
+        if part.workload is None:
+            own.append(at)
+    if left <= 0:
+        return found
+    if not own:
+        largest = max(range(len(parts)), key=lambda at: parts[at].ms)
+        found[largest] = (found[largest] or 0) + left
+        return found
+    if len(own) > 1 and hour[15] is not None:
+        empty_ms = round(hour[2] * 1000)
+        idle = min(left, round(hour[15] * 1000 * parts[own[1]].ms / empty_ms)) if empty_ms else 0
+        found[own[1]] = idle or None
+        left -= idle
+    found[own[0]] = left or None
+    return found
+
+
+def _energy_terms(energy: int, terms: Terms) -> tuple[int | None, int | None, int | None]:
+    """Site energy in millijoules, its money in micro-dollars, its carbon in micrograms."""
+    site = round(energy * terms.site_factor)
+    tariff, grid = terms.micro_usd_per_kwh, terms.carbon_g_per_kwh
+    return (
+        site,
+        None if tariff is None else rounded_ratio(site * tariff, MJ_PER_KWH),
+        None if grid is None else round(site * grid * 1e6 / MJ_PER_KWH),
+    )
+
+
+def _cost(ms: int, terms: Terms) -> int | None:
+    rate = terms.micro_usd_per_hour
+    if rate is None:
+        return None
+    return rate if ms == HOUR_MS else rounded_ratio(rate * ms, HOUR_MS)
+
+
+def _line(part: _Part, method: str | None, terms: Terms) -> Line:
+    cost = part.cost
+    took = [(at, ms) for at, ms in enumerate(part.spent) if ms]
+    spent: tuple[tuple[int, int, int | None], ...]
+    idle: int | None = None
+    if cost is None:
+        spent = tuple([(at, ms, None) for at, ms in took])
+    else:
+        usd = [cost] if len(took) == 1 else split_whole(cost, [ms for _, ms in took])
+        spent = tuple([(at, ms, micro) for (at, ms), micro in zip(took, usd, strict=True)])
+        if took[0][0] != UNKNOWN:
+            idle = sum([micro for (at, _), micro in zip(took, usd, strict=True) if at in {EMPTY, PARKED}])
+    site, energy_usd, carbon = part.money
+    memory = part.memory
+    unheld = part.spent[UNKNOWN] if part.workload is None else 0
+    return Line(
+        part.kind,
+        part.workload,
+        part.method,
+        part.ms,
+        part.ms,
+        0 if part.kind == "idle" else part.ms - unheld,
+        part.active,
+        part.effective,
+        part.effective_unknown,
+        None if memory is None else float(round(memory / MEMORY_UNIT) * MEMORY_UNIT),
+        part.energy,
+        part.energy_covered,
+        None if part.energy is None else method,
+        site,
+        cost,
+        idle,
+        energy_usd,
+        energy_usd if terms.pays_for_power else None,
+        carbon,
+        spent,
+    )
+
+
+def _gap(ms: int, cost: int | None) -> Line:
+    unknown = (None, None, 0, None, None)
+    return Line(
+        "gap",
+        None,
+        "whole",
+        ms,
+        0,
+        0,
+        0,
+        0,
+        0,
+        *unknown,
+        cost,
+        None,
+        None,
+        None,
+        None,
+        ((UNKNOWN, ms, cost),),
+    )
