@@ -12,7 +12,7 @@ Source: ``catalog/data/gpu_prices.csv``; provider price APIs and pages, SkyPilot
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from statistics import median
@@ -20,6 +20,7 @@ from typing import Final
 
 from catalog.loader import Cells, first_day, packaged, read_rows
 from catalog.price_keys import GPU_KEYS, MARKET_OF
+from core.clock import to_ms
 
 FILE: Final = "gpu_prices.csv"
 COLUMNS: Final = (
@@ -197,6 +198,29 @@ def _commonest(counts: Iterable[int]) -> int:
 def age_days(as_of: str, now: date) -> int:
     """Days since ``as_of``; a date without day or month counts from its first day."""
     return (now - first_day(as_of)).days
+
+
+def is_stale_at(price: MedianPrice, at_ms: int) -> bool:
+    """Whether an hour is more than 90 days after the newest row behind a price."""
+    return at_ms >= _stale_from_ms(price)
+
+
+def stale_from_ms(gpu_key: str | None) -> int | None:
+    """From when on the price of a model is older than 90 days; None when the list has none."""
+    price = median_on_demand(gpu_key)
+    return None if price is None else _stale_from_ms(price)
+
+
+@cache
+def stale_borders_ms() -> frozenset[int]:
+    """When the price of any model grows older than 90 days."""
+    found = (stale_from_ms(gpu_key) for gpu_key in {*GPU_KEYS.values(), *MARKET_OF})
+    return frozenset(at_ms for at_ms in found if at_ms is not None)
+
+
+def _stale_from_ms(price: MedianPrice) -> int:
+    last = first_day(price.as_of) + timedelta(days=STALE_DAYS + 1)
+    return to_ms(datetime(last.year, last.month, last.day, tzinfo=UTC))
 
 
 def stale_warning(price: MedianPrice, now: date) -> str | None:

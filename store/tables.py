@@ -9,6 +9,7 @@ from store.models.engine import EngineRow
 from store.models.engine_day import EngineDayRow
 from store.models.engine_hour import EngineHourRow
 from store.models.engine_sample import EngineSampleRow
+from store.models.exchange_rate import ExchangeRateRow
 from store.models.gpu import GpuRow
 from store.models.gpu_day import GpuDayRow
 from store.models.gpu_event import GpuEventRow
@@ -60,6 +61,7 @@ MODELS: Final[tuple[type[Base], ...]] = (
     HostDayRow,
     UsageDayRow,
     PriceRow,
+    ExchangeRateRow,
     OwnerRow,
     OwnerRuleRow,
     LedgerRateRow,

@@ -10,9 +10,8 @@ from sqlalchemy.orm import Session
 from api.resources.columns import about
 from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
-from ledger.prices import PriceRow
+from core.user_price import UserPrice
 from store.queries import prices as kept
-from store.queries.prices import PriceRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def add(
         UsageError: it could not be applied; says why.
     """
     try:
-        checked = PriceRow(
+        checked = UserPrice(
             0,
             scope_kind,
             scope_value,
@@ -68,19 +67,7 @@ def add(
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return _view(
-        kept.add(
-            session,
-            scope_kind=checked.scope_kind,
-            scope_value=checked.scope_value,
-            usd_per_gpu_hour=checked.usd_per_gpu_hour,
-            billing=checked.billing,
-            gpus_per_unit=checked.gpus_per_unit,
-            valid_from_ms=checked.valid_from_ms,
-            valid_to_ms=checked.valid_to_ms,
-            note=checked.note,
-        )
-    )
+    return _view(kept.insert_all(session, [checked])[0])
 
 
 def remove(session: Session, id_: int) -> None:
@@ -93,12 +80,12 @@ def remove(session: Session, id_: int) -> None:
         raise NotFoundError(f"no price {id_}: GET /api/v1/prices lists them")
 
 
-def _view(record: PriceRecord) -> PriceView:
+def _view(record: UserPrice) -> PriceView:
     return PriceView(
         id=record.id,
         scope_kind=record.scope_kind,
         scope_value=record.scope_value,
-        usd_per_gpu_hour=record.usd_per_gpu_hour,
+        usd_per_gpu_hour=record.amount_per_gpu_hour,
         billing=record.billing,
         gpus_per_unit=record.gpus_per_unit,
         valid_from=from_ms(record.valid_from_ms),

@@ -1,22 +1,28 @@
 """Where money meets the store: the price of a GPU at a time, and the site's settings as evidence."""
 
-from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy.orm import Session
 
 from catalog.gpu_specs import GpuSpec, resolve
 from catalog.grid_carbon import resolve as grid_factor
-from core.evidence import Price, Site
+from core.evidence import Site
 from core.readings import GpuIdentity
 from core.settings import Settings
-from ledger.prices import PriceRow, price_at
+from core.user_price import Scope
+from ledger.exchange import Exchange
+from ledger.price_lookup import PriceLookup
 from store.known import known_gpus
+from store.queries import exchange_rates as rate_queries
 from store.queries import prices as price_queries
 from store.queries.fleet import gpu_counts
+from store.queries.host_facts import host_facts
 
+__all__ = ["PriceLookup", "price_lookup", "spec_of"]
+
+BY_FACTS: Final = frozenset({Scope.LABEL, Scope.INSTANCE_TYPE, Scope.CLUSTER})
+"""Scopes for which it must be known what the user says about hosts."""
 OWN_CODE: Final = "own"
 """Name of a carbon factor that the site's settings give."""
 
@@ -37,51 +43,16 @@ class Carbon:
     method: str
 
 
-@dataclass(slots=True)
-class PriceLookup:
-    """Price of a GPU at a time: the user's most specific row in force, else the catalogue's median, else None.
-
-    A price only changes where a row begins or ends (``borders``, ascending), so one answer serves every hour between
-    two of them. ``host_gpu_counts``: cards by host, asked for where a row names no unit to release.
-    """
-
-    rows: tuple[PriceRow, ...]
-    host_gpu_counts: Mapping[str, int] = field(default_factory=dict)
-    borders: list[int] = field(init=False)
-    _known: dict[tuple[str, int], Price | None] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Collect the times at which any price changes."""
-        ends = {row.valid_to_ms for row in self.rows if row.valid_to_ms is not None}
-        self.borders = sorted(ends | {row.valid_from_ms for row in self.rows})
-
-    def __call__(self, identity: GpuIdentity, gpu_key: str | None, at_ms: int) -> Price | None:
-        """Price in force at ``at_ms``; a MIG slice has none, because its card is priced."""
-        if identity.is_slice:
-            return None
-        key = (identity.gpu_uuid, bisect_right(self.borders, at_ms))
-        if key not in self._known:
-            self._known[key] = price_at(
-                self.rows,
-                gpu_uuid=identity.gpu_uuid,
-                host=identity.host,
-                model=identity.model,
-                gpu_key=gpu_key,
-                at_ms=at_ms,
-                host_gpu_count=None if identity.host is None else self.host_gpu_counts.get(identity.host),
-            )
-        return self._known[key]
-
-
 def price_lookup(session: Session, settings: Settings) -> PriceLookup:  # noqa: ARG001 - settings.billing is read by the advisor; the seam is kept for price sources
-    """A lookup over the price rows as they are now."""
-    names = [field_.name for field_ in fields(PriceRow)]
-    rows = tuple(
-        PriceRow(**{name: getattr(record, name) for name in names})
-        for record in price_queries.listing(session)
-    )
+    """A lookup over prices, exchange rates and host facts as they are now."""
+    rows = price_queries.listing(session)
     by_host = any(row.gpus_per_unit is None for row in rows)
-    return PriceLookup(rows, gpu_counts(known_gpus(session.connection())) if by_host else {})
+    return PriceLookup(
+        rows=rows,
+        exchange=Exchange(rate_queries.listing(session)),
+        host_gpu_counts=gpu_counts(known_gpus(session.connection())) if by_host else {},
+        facts=host_facts(session) if any(row.scope_kind in BY_FACTS for row in rows) else {},
+    )
 
 
 def spec_of(identity: GpuIdentity) -> GpuSpec | None:

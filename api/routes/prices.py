@@ -14,7 +14,7 @@ from api.resources.as_json import to_json
 from api.resources.prices import PriceView
 from api.resources.scope import parse_time
 from api.text import Storable
-from ledger.prices import Scope
+from core.user_price import Scope
 
 router = APIRouter(prefix="/prices", tags=["prices"])
 

@@ -7,12 +7,13 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from core.errors import StoreError
+from core.user_price import UserPrice
 from store.queries import jobs, mail, meta, prices
 
 T0 = 1_791_158_400_000
 
 
-def price(session: Session, **changes: object) -> prices.PriceRecord:
+def price(session: Session, **changes: object) -> UserPrice:
     given: dict[str, object] = {
         "scope_kind": "model",
         "scope_value": "NVIDIA H100 PCIe",
@@ -27,9 +28,9 @@ def test_a_price_comes_back_to_the_micro_dollar(session: Session) -> None:
     given = price(session, note="contract 7", gpus_per_unit=8, valid_to_ms=T0 + 1)
     session.commit()
     assert prices.listing(session) == [given]
-    assert given.usd_per_gpu_hour == Decimal("2.123456")
+    assert given.amount_per_gpu_hour == Decimal("2.123456")
     assert (given.note, given.gpus_per_unit, given.valid_to_ms) == ("contract 7", 8, T0 + 1)
-    assert session.execute(text("SELECT usd_per_gpu_hour FROM price")).scalar() == 2_123_456
+    assert session.execute(text("SELECT amount_per_gpu_hour FROM price")).scalar() == 2_123_456
     assert prices.get(session, given.id) == given
 
 
