@@ -127,7 +127,8 @@ def settings_tariff(settings: Settings) -> Tariff | None:
 def borders(profiles: Iterable[Profile], tariffs: Iterable[Tariff]) -> set[int]:
     """Instants at which a profile or a tariff begins or ends."""
     found: set[int] = set()
-    for one in (*profiles, *tariffs):
+    spans: tuple[Profile | Tariff, ...] = (*profiles, *tariffs)
+    for one in spans:
         found.add(one.valid_from_ms)
         if one.valid_to_ms is not None:
             found.add(one.valid_to_ms)

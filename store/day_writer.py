@@ -27,6 +27,7 @@ from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
+from store.queries.host_share import follow_days
 
 DAYS_AT_ONCE: Final = 512
 """Days folded in one transaction: some twelve thousand hours, well under a second of holding the write lock."""
@@ -62,6 +63,7 @@ def write_days(engine: Engine) -> int:
                 return written
             for kind, same in groupby(marks, key=lambda mark: mark[0]):
                 _FOLD[kind](connection, [(key, day_ms) for _, key, day_ms in same])
+            follow_days(connection, marks)
             row = DayPendingRow
             connection.execute(
                 delete(row).where(

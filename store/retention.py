@@ -23,6 +23,7 @@ from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
+from store.models.host_share import HostShareRow
 from store.models.job_run import JobRunRow
 from store.models.rollup_pending import RollupPendingRow
 from store.models.usage_day import UsageDayRow
@@ -77,7 +78,7 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
     with engine.begin() as connection:
         for model in (GpuHourRow, EngineHourRow, HostHourRow, UsageHourRow):
             result.hours += connection.execute(delete(model).where(model.hour_ms < hour_before_ms)).rowcount
-        for days in (GpuDayRow, EngineDayRow, HostDayRow, UsageDayRow, DayPendingRow):
+        for days in (GpuDayRow, EngineDayRow, HostDayRow, HostShareRow, UsageDayRow, DayPendingRow):
             connection.execute(delete(days).where(days.day_ms < hour_before_ms))
         result.events += connection.execute(
             delete(GpuEventRow).where(GpuEventRow.ts_ms < hour_before_ms)

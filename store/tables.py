@@ -19,6 +19,7 @@ from store.models.host import HostRow
 from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.host_sample import HostSampleRow
+from store.models.host_share import HostShareRow
 from store.models.job_run import JobRunRow
 from store.models.ledger_booking import LedgerBookingRow
 from store.models.ledger_day import LedgerDayRow
@@ -35,6 +36,8 @@ from store.models.process_sample import ProcessSampleRow
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
 from store.models.rollup_pending import RollupPendingRow
+from store.models.site import SiteRow
+from store.models.tariff import TariffRow
 from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
 from store.models.verification import VerificationRow
@@ -60,7 +63,10 @@ MODELS: Final[tuple[type[Base], ...]] = (
     EngineDayRow,
     HostDayRow,
     UsageDayRow,
+    HostShareRow,
     PriceRow,
+    TariffRow,
+    SiteRow,
     ExchangeRateRow,
     OwnerRow,
     OwnerRuleRow,
