@@ -26,7 +26,7 @@ def _rows(cases: list[Case]) -> dict[DayKey, Row]:
     for of, uses, known, terms in cases:
         for line in lines_of_hour(of, uses, known, terms):
             lines.add(_key(line), line)
-    return dict(lines.rows())  # type: ignore[arg-type]  # keys are DayKeys here
+    return dict(lines.rows())
 
 
 def _together(*parts: dict[DayKey, Row]) -> dict[DayKey, Row]:
