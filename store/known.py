@@ -1,7 +1,7 @@
 """GPUs, engines and hosts as the store knows them, with the join between them: one answer for roll-up and queries."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -51,13 +51,15 @@ def known_hosts(connection: Connection) -> list[KnownHost]:
     return [KnownHost(key, name) for key, name in connection.execute(statement)]
 
 
-def known_gpus(connection: Connection) -> list[KnownGpu]:
-    """Every GPU, by host, index and UUID."""
+def known_gpus(connection: Connection, ids: Collection[int] | None = None) -> list[KnownGpu]:
+    """Every GPU (or those of these keys), by host, index and UUID."""
     statement = (
         select(GpuRow.__table__, HostRow.name.label("host"))
         .outerjoin(HostRow, HostRow.id == GpuRow.host_id)
         .order_by(HostRow.name, GpuRow.gpu_index, GpuRow.gpu_uuid)
     )
+    if ids is not None:
+        statement = statement.where(GpuRow.id.in_(ids))
     return [
         KnownGpu(
             row.id,

@@ -9,14 +9,11 @@ from sqlalchemy.orm import Session
 
 from core.days import day_of
 from core.evidence import Window, WorkloadUse
-from core.readings import WorkloadKey
 from core.units import DAY_MS, HOUR_MS
-from store.keys import attributes_of
-from store.models.host import HostRow
 from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
-from store.models.workload import WorkloadRow
 from store.queries.hours import within
+from store.queries.workloads import workload_keys
 
 
 @dataclass(slots=True)
@@ -42,7 +39,7 @@ def workload_uses(
     for day_ms in sorted(stale):
         for row in session.execute(_of_hours(window, gpu_ids, day_ms)):
             _add(found, row)
-    names = _workloads(session, {workload_id for _, workload_id in found})
+    names = workload_keys(session, {workload_id for _, workload_id in found})
     uses: dict[int, list[WorkloadUse]] = {}
     for (gpu_id, workload_id), total in found.items():
         uses.setdefault(gpu_id, []).append(
@@ -140,16 +137,3 @@ def _add(found: dict[tuple[int, int], _Sum], row: Any) -> None:
 def _ratio(pair: list[float]) -> float | None:
     weighted, seconds = pair
     return weighted / seconds if seconds > 0 else None
-
-
-def _workloads(session: Session, ids: Collection[int]) -> dict[int, WorkloadKey]:
-    row = WorkloadRow
-    statement = (
-        select(row.id, row.kind, row.key, row.name, row.user_name, HostRow.name, row.attributes)
-        .outerjoin(HostRow, HostRow.id == row.host_id)
-        .where(row.id.in_(ids))
-    )
-    return {
-        key: WorkloadKey(kind, natural, name, user, host, attributes_of(attributes))
-        for key, kind, natural, name, user, host, attributes in session.execute(statement)
-    }

@@ -1,0 +1,122 @@
+"""What the ledger prices: hours and usage of many GPUs at once, as the driver gives them, and who the GPUs are."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from core.activity import Activity
+from core.readings import GpuIdentity
+from core.units import HOUR_MS
+from store.known import known_gpus
+from store.models.gpu_hour import GpuHourRow
+
+HOUR: Final = (
+    "hour_ms",
+    "covered_s",
+    *(f"{activity.value}_s" for activity in Activity if activity is not Activity.UNKNOWN),
+    "effective_s",
+    "effective_unknown_s",
+    "energy_j",
+    "energy_method",
+    "energy_covered_s",
+    "empty_j",
+)
+"""Columns of ``gpu_hour`` in the order of ``ledger.line.Hour``."""
+USE: Final = (
+    "workload_id",
+    "allocated_s",
+    "active_s",
+    "effective_s",
+    "memory_byte_s",
+    "energy_j",
+    "share_method",
+)
+"""Columns of ``usage_hour`` in the order of ``ledger.line.Use``."""
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerGpu:
+    """A card that is paid for.
+
+    Attributes:
+        id: its key. identity: as the driver names it.
+        first_ms, until_ms: start of its first and end of its newest sample.
+        purged_until_ms: hours before this one are past their age and gone; 0: none are.
+    """
+
+    id: int
+    identity: GpuIdentity
+    first_ms: int
+    until_ms: int
+    purged_until_ms: int
+
+
+def ledger_gpus(connection: Connection, ids: Collection[int] | None = None) -> list[LedgerGpu]:
+    """Cards (default all) with samples, by host, index and UUID; a MIG slice is a part of one, and not here."""
+    oldest_ms = connection.execute(select(func.min(GpuHourRow.hour_ms))).scalar() or 0
+    found = []
+    for gpu in known_gpus(connection, ids):
+        if gpu.identity.is_slice or gpu.first_sample_ms is None or gpu.seen_until_ms is None:
+            continue
+        purged = gpu.first_sample_ms - gpu.first_sample_ms % HOUR_MS < oldest_ms
+        found.append(
+            LedgerGpu(
+                gpu.id, gpu.identity, gpu.first_sample_ms, gpu.seen_until_ms, oldest_ms if purged else 0
+            )
+        )
+    return found
+
+
+def hour_rows(
+    connection: Connection, gpu_ids: Collection[int], from_ms: int, to_ms: int
+) -> dict[int, dict[int, Row]]:
+    """Rows of ``HOUR`` columns (with the GPU's key behind them) by GPU and hour."""
+    found: dict[int, dict[int, Row]] = {gpu_id: {} for gpu_id in gpu_ids}
+    where = _where(gpu_ids, from_ms, to_ms)
+    for row in _rows(connection, f"SELECT {', '.join((*HOUR, 'gpu_id'))} FROM gpu_hour WHERE {where}"):
+        found[row[-1]][row[0]] = row
+    return found
+
+
+def use_rows(
+    connection: Connection, gpu_ids: Collection[int], from_ms: int, to_ms: int
+) -> dict[int, dict[int, list[Row]]]:
+    """Rows of ``USE`` columns (with hour and GPU behind them) of known workloads by GPU and hour, by workload."""
+    found: dict[int, dict[int, list[Row]]] = {gpu_id: {} for gpu_id in gpu_ids}
+    columns = ", ".join((*USE, "hour_ms", "gpu_id"))
+    where = f"{_where(gpu_ids, from_ms, to_ms)} AND workload_id IS NOT NULL"
+    for row in _rows(connection, f"SELECT {columns} FROM usage_hour WHERE {where}"):
+        of_gpu = found[row[-1]]
+        of_hour = of_gpu.get(row[-2])
+        if of_hour is None:
+            of_gpu[row[-2]] = [row]
+        else:
+            of_hour.append(row)
+            of_hour.sort(key=_workload)
+    return found
+
+
+def _workload(row: Row) -> int:
+    workload_id: int = row[0]
+    return workload_id
+
+
+def _where(gpu_ids: Collection[int], from_ms: int, to_ms: int) -> str:
+    """All that is filled in is our own whole numbers; 0 is no key."""
+    ids = ", ".join(str(int(gpu_id)) for gpu_id in gpu_ids) or "0"
+    return f"gpu_id IN ({ids}) AND hour_ms >= {int(from_ms)} AND hour_ms < {int(to_ms)}"
+
+
+def _rows(connection: Connection, sql: str) -> list[Row]:
+    # Straight from the driver: there are a million of these rows, and the values are plain.
+    raw: Any = connection.connection.driver_connection
+    cursor = raw.cursor() if connection.dialect.name == "sqlite" else raw.cursor(binary=True)
+    try:
+        cursor.execute(sql)
+        rows: list[Row] = cursor.fetchall()
+    finally:
+        cursor.close()
+    return rows
