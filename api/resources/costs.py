@@ -19,13 +19,13 @@ from api.resources.by import By
 from api.resources.columns import about
 from api.resources.energy import EnergySum
 from api.resources.gpu_slice import Slice
-from api.resources.pricing import Carbon, carbon, site
+from api.resources.places import place_lookup, site_of
 from api.resources.scope import Scope
 from api.resources.slices import slices
 from api.resources.usage import HOUR_S, in_order
 from core.activity import IDLE, Activity
 from core.evidence import Price, Site
-from ledger.carbon import carbon_g
+from ledger.carbon import Carbon, carbon_g
 from ledger.cost import Meter, cost_usd
 from ledger.energy import energy_cost_usd, site_kwh
 from ledger.share import split_usd
@@ -224,6 +224,8 @@ def add_up(book: Book, parts: Iterable[Slice]) -> dict[str | None, CostSum]:
 def rows(scope: Scope, by: By = By.GPU, *, book: Book | None = None) -> list[CostRow]:
     """Costs by ``by``, ordered by key; the group that cannot be said comes last."""
     read = book_for(scope, by, book)
-    place, factor = site(scope.settings), carbon(scope.settings)
+    at_ms = scope.window.to_ms - 1
+    terms = place_lookup(scope.session, scope.settings).terms(None, at_ms)
+    place, factor = site_of(terms, scope.settings, at_ms), terms.carbon
     sums = add_up(read, slices(scope, read, by))
     return [sums[key].row(key, place, factor) for key in in_order(sums)]

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from api.resources.pricing import PriceLookup, price_lookup, site
+from api.resources.places import site
+from api.resources.pricing import PriceLookup, price_lookup
 from api.resources.scope import Scope
 from core.evidence import Evidence
 from store.queries.evidence import evidence, evidence_chunks
@@ -16,7 +17,7 @@ def read_evidence(
         scope.session,
         window=scope.window,
         now_ms=scope.now_ms,
-        site=site(scope.settings),
+        site=site(scope.session, scope.settings, scope.window.to_ms - 1),
         price_of=prices or price_lookup(scope.session, scope.settings),
         gpu_uuids=gpu_uuids,
     )
@@ -28,6 +29,6 @@ def read_chunks(scope: Scope) -> Iterator[Evidence]:
         scope.session,
         window=scope.window,
         now_ms=scope.now_ms,
-        site=site(scope.settings),
+        site=site(scope.session, scope.settings, scope.window.to_ms - 1),
         price_of=price_lookup(scope.session, scope.settings),
     )

@@ -11,7 +11,7 @@ from api.resources.book import Book, book_for, read_book
 from api.resources.by import By
 from api.resources.costs import CostSum, add_up
 from api.resources.overview_model import Day, FleetLine, Money, Overview, Previous
-from api.resources.pricing import Carbon, carbon, site
+from api.resources.places import place_lookup, site_of
 from api.resources.scope import Scope
 from api.resources.slices import slices, time_key
 from api.resources.usage import UsageSum
@@ -22,7 +22,7 @@ from core.clock import from_ms
 from core.evidence import Price, Site, Window
 from core.finding import Status
 from core.units import DAY_MS, HOUR_MS, J_PER_KWH
-from ledger.carbon import carbon_g
+from ledger.carbon import Carbon, carbon_g
 from ledger.energy import site_kwh
 from store.queries import meta, recommendations
 from store.queries.hour_sums import Stretches, gpu_sums
@@ -40,7 +40,9 @@ WAITING: Final = (Status.OPEN, Status.REOPENED, Status.CLAIMED)
 def overview(scope: Scope) -> Overview:
     """Everything the overview and the weekly report say of the scope's window."""
     book = read_book(scope)
-    place, factor = site(scope.settings), carbon(scope.settings)
+    at_ms = scope.window.to_ms - 1
+    terms = place_lookup(scope.session, scope.settings).terms(None, at_ms)
+    place, factor = site_of(terms, scope.settings, at_ms), terms.carbon
     parts = list(slices(scope, book, By.GPU))
     by_gpu = add_up(book, parts)
     usage = add_up_usage(parts)

@@ -1,49 +1,179 @@
-"""Energy terms of a host at an hour, from the site profiles and tariffs in the store; else from the settings."""
+"""Energy terms of a host at an hour, from the site profiles and tariffs in the store; else from the settings.
 
-from dataclasses import dataclass
+The advisor knows one site: its terms are those that hold where no host is named (the profile for all, then the settings),
+and a price by the hour is the mean of each hour of the day over a week.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 from sqlalchemy.orm import Session
 
-from api.resources.pricing import carbon
-from core.money import usd
+from core.evidence import Site
+from core.ownership import HostFacts
 from core.place import Place
 from core.settings import Settings
+from core.user_site import Profile, Scope
+from core.user_tariff import Tariff
+from ledger.place import Terms, borders, terms_at
+from ledger.tariff import hours_utc, usd_per_kwh
+from store.queries import sites as site_queries
+from store.queries import tariffs as tariff_queries
+from store.queries.host_facts import host_facts
+from store.queries.host_share import HostShares
+
+
+@dataclass(slots=True)
+class ByTheHour:
+    """Terms whose price changes by the hour; every price has one ``Place``, so that equal places are the same object."""
+
+    terms: Terms
+    measured_ratio: float | None
+    tariff: Tariff
+    prices: dict[int, Decimal]
+    """Of the tariff's hours; shared by all that have it."""
+    places: dict[Decimal, Place] = field(default_factory=dict)
+
+    def at(self, hour_ms: int) -> Place:
+        """The place in one hour."""
+        price = self.prices.get(hour_ms)
+        if price is None:
+            price = self.prices[hour_ms] = usd_per_kwh(self.tariff, hour_ms)
+        place = self.places.get(price)
+        if place is None:
+            place = self.places[price] = self.terms.place(hour_ms, self.measured_ratio)
+        return place
 
 
 @dataclass(slots=True)
 class PlaceLookup:
     """Place of a host at a time.
 
-    ``borders`` (ascending): when terms change other than by a tariff's time of use, which ``Place.is_time_of_use`` says.
+    ``borders`` (ascending): when terms change other than by a tariff's time of use, which ``Place.is_time_of_use`` says;
+    where a host's share is measured, that is every day (UTC). Asked for every GPU-hour of a fleet, so what holds between
+    two borders is worked out once.
+
+    Attributes:
+        profiles, tariffs: all there are. settings: what no profile says. facts: what is known of the hosts, by name.
+        shares: measured share of a host on the day of a time; None: not measured.
+        share_days: days with measured shares, as borders.
     """
 
-    of_settings: Place
-    borders: tuple[int, ...] = ()
+    profiles: Sequence[Profile]
+    tariffs: Mapping[str, Sequence[Tariff]]
+    settings: Settings
+    facts: Mapping[str, HostFacts]
+    shares: Callable[[str, int], float | None]
+    share_days: Iterable[int] = ()
+    borders: tuple[int, ...] = field(init=False)
+    _given: tuple[int, ...] = field(init=False)
+    _named: frozenset[str] = field(init=False)
+    _stretches: dict[tuple[str | None, int], Place | ByTheHour] = field(init=False, default_factory=dict)
+    _alike: dict[object, Place | ByTheHour] = field(init=False, default_factory=dict)
+    _terms: dict[object, Terms] = field(init=False, default_factory=dict)
+    _prices: dict[int, dict[int, Decimal]] = field(init=False, default_factory=lambda: defaultdict(dict))
+
+    def __post_init__(self) -> None:
+        """Collect the times at which terms change, and the hosts that have profiles of their own."""
+        given = borders(self.profiles, (one for of_name in self.tariffs.values() for one in of_name))
+        measured = any(profile.host_share_measured for profile in self.profiles)
+        self._given = tuple(sorted(given))
+        self.borders = tuple(sorted(given.union(self.share_days))) if measured else self._given
+        self._named = frozenset(one.scope_value for one in self.profiles if one.scope_kind == Scope.HOST)
 
     def __call__(self, host: str | None, hour_ms: int) -> Place:
         """Terms in force in the hour that begins at ``hour_ms``."""
-        del host, hour_ms
-        return self.of_settings
+        key = (host, bisect_right(self.borders, hour_ms))
+        found = self._stretches.get(key)
+        if found is None:
+            found = self._stretches[key] = self._stretch(host, hour_ms)
+        return found if isinstance(found, Place) else found.at(hour_ms)
+
+    def terms(self, host: str | None, at_ms: int) -> Terms:
+        """What holds for a host at an instant, and where each figure is from."""
+        return self._found(host, at_ms)[1]
+
+    def measured_ratio(self, host: str | None, at_ms: int) -> float | None:
+        """The host's measured share on that day (UTC); None: not measured."""
+        return None if host is None else self.shares(host, at_ms)
+
+    def _stretch(self, host: str | None, hour_ms: int) -> Place | ByTheHour:
+        alike, terms = self._found(host, hour_ms)
+        ratio = self.measured_ratio(host, hour_ms) if terms.is_measured else None
+        found = self._alike.get((alike, ratio))
+        if found is None:
+            found = self._alike[alike, ratio] = self._new(terms, ratio, hour_ms)
+        return found
+
+    def _found(self, host: str | None, at_ms: int) -> tuple[object, Terms]:
+        """Terms, and a key that hosts and times of the same terms share."""
+        facts = None if host is None else self.facts.get(host) or HostFacts(host)
+        whose = facts if facts is None or facts.host in self._named else (facts.cluster, facts.region)
+        alike = (whose, bisect_right(self._given, at_ms))
+        found = self._terms.get(alike)
+        if found is None:
+            found = self._terms[alike] = terms_at(self.profiles, self.tariffs, self.settings, facts, at_ms)
+        return alike, found
+
+    def _new(self, terms: Terms, ratio: float | None, hour_ms: int) -> Place | ByTheHour:
+        tariff = terms.tariff
+        if tariff is None or not tariff.periods:
+            return terms.place(hour_ms, ratio)
+        return ByTheHour(terms, ratio, tariff, self._prices[tariff.id])
 
 
 def place_lookup(session: Session, settings: Settings) -> PlaceLookup:
-    """A lookup over profiles and tariffs as they are now."""
-    del session
-    factor = carbon(settings)
-    tariff = settings.tariff_usd_per_kwh
+    """A lookup over profiles and tariffs as they are now; measured shares are read through ``session`` when asked for."""
+    profiles = site_queries.listing(session)
+    shares = HostShares(session)
+    measured = any(profile.host_share_measured for profile in profiles)
     return PlaceLookup(
-        Place(
-            site="settings",
-            usd_per_kwh=None if tariff is None else usd(tariff),
-            tariff=None if tariff is None else "flat, from the settings",
-            is_time_of_use=False,
-            pue=settings.pue,
-            host_share_ratio=settings.host_share_ratio,
-            host_share_method="setting",
-            carbon_g_per_kwh=None if factor is None else factor.g_per_kwh,
-            carbon_code=None if factor is None else factor.code,
-            carbon_year=None if factor is None else factor.year,
-            carbon_method=None if factor is None else factor.method,
-            pays_for_power=settings.pays_for_power,
-        )
+        profiles=profiles,
+        tariffs=by_name(tariff_queries.listing(session)),
+        settings=settings,
+        facts=host_facts(session),
+        shares=shares,
+        share_days=shares.borders() if measured else (),
+    )
+
+
+def by_name(tariffs: Iterable[Tariff]) -> dict[str, list[Tariff]]:
+    """Tariffs by what profiles call them."""
+    found: dict[str, list[Tariff]] = {}
+    for tariff in tariffs:
+        found.setdefault(tariff.name, []).append(tariff)
+    return found
+
+
+def site(session: Session, settings: Settings, at_ms: int) -> Site:
+    """What advice and calculators know of the site, as of a time."""
+    return site_of(place_lookup(session, settings).terms(None, at_ms), settings, at_ms)
+
+
+def site_of(terms: Terms, settings: Settings, at_ms: int) -> Site:
+    """Terms of the site, with what the settings say of owning."""
+    tariff = terms.tariff
+    hours = None if tariff is None else hours_utc(tariff, at_ms)
+    price = None if tariff is None else tariff.usd_per_kwh
+    mean = price if hours is None else sum(hours, Decimal(0)) / len(hours)
+    return Site(
+        tariff_usd_per_kwh=None if mean is None else float(mean),
+        pue=terms.pue,
+        host_share_ratio=terms.host_share_ratio,
+        carbon_g_per_kwh=None if terms.carbon is None else terms.carbon.g_per_kwh,
+        pays_for_power=terms.pays_for_power,
+        billing=settings.billing,
+        own_capex_usd=settings.own_capex_usd,
+        own_gpu_count=settings.own_gpu_count,
+        own_life_years=settings.own_life_years,
+        own_residual_ratio=settings.own_residual_ratio,
+        own_cost_of_capital_ratio=settings.own_cost_of_capital_ratio,
+        own_maintenance_ratio=settings.own_maintenance_ratio,
+        own_staff_usd_per_year=settings.own_staff_usd_per_year,
+        own_idle_kw=settings.own_idle_kw,
+        own_active_kw=settings.own_active_kw,
+        hourly_usd_per_kwh=None if hours is None else tuple(float(hour) for hour in hours),
     )

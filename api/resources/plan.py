@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from api.resources.book import Book, read_book
 from api.resources.by import By
 from api.resources.columns import about
-from api.resources.pricing import site
+from api.resources.places import site
 from api.resources.recommendations import with_money
 from api.resources.scope import Scope
 from api.resources.slices import slices
@@ -65,7 +65,7 @@ def rent_or_buy(
         )
     use = None if given.get("utilisation") is not None else _measured(scope, book, chosen)
     inputs = of_site(
-        site(scope.settings),
+        site(scope.session, scope.settings, scope.window.to_ms - 1),
         _price(book, chosen, scope.window),
         utilisation=None if use is None else use[0],
         utilisation_p25=None if use is None else use[1],
