@@ -15,8 +15,10 @@ from api.resources.gpus import GpuRow
 from api.resources.scope import Scope
 from core.clock import from_ms
 from core.metrics import HOST_COLUMNS
+from core.ownership import HostFacts
 from core.readings import SLICE_PREFIX
 from store.queries import host_samples
+from store.queries.host_facts import host_facts
 from store.queries.host_samples import AgentHost
 
 
@@ -25,6 +27,10 @@ class HostRow:
     """One host over the window."""
 
     host: Annotated[str | None, about("Name as the source gives it; null: GPUs whose host is not known.")]
+    cluster: Annotated[str | None, about("Cluster or site it stands in, as you say; null: not said.")]
+    instance_type: Annotated[str | None, about("As its provider calls it, as you say.")]
+    region: Annotated[str | None, about("Cloud region or place, as you say.")]
+    labels: Annotated[Mapping[str, str], about("Everything else that you say of it, by name.")]
     gpu_count: Annotated[int, about("GPUs ever seen in it.")]
     models: Annotated[tuple[str, ...], about("Product names of its GPUs.")]
     activities: Annotated[Mapping[str, int], about("GPUs by activity of their newest sample.")]
@@ -77,6 +83,7 @@ def rows(scope: Scope) -> list[HostRow]:
     cost = {row.key: row for row in costs.rows(scope, By.HOST, book=book)}
     used = {row.key: row for row in usage.rows(scope, By.HOST, book=book)}
     machines = {machine.identity.name: machine for machine in host_samples.hosts(scope.session)}
+    facts = host_facts(scope.session)
     by_host: dict[str | None, list[GpuRow]] = {
         name: [] for name, machine in machines.items() if machine.agent_seen_ms or machine.last_seen_ms
     }
@@ -85,13 +92,19 @@ def rows(scope: Scope) -> list[HostRow]:
             continue  # its card is there
         by_host.setdefault(gpu.host, []).append(gpu)
     return [
-        _row(host, by_host[host], cost.get(host), used.get(host), machines.get(host or ""))
+        _row(
+            facts.get(host or "", HostFacts(host or "")),
+            by_host[host],
+            cost.get(host),
+            used.get(host),
+            machines.get(host or ""),
+        )
         for host in usage.in_order(by_host)
     ]
 
 
 def _row(
-    host: str | None,
+    facts: HostFacts,
     held: list[GpuRow],
     cost: costs.CostRow | None,
     used: usage.UsageRow | None,
@@ -100,7 +113,11 @@ def _row(
     power = [gpu.power_w for gpu in held if gpu.power_w is not None]
     prices = [gpu.price_usd_per_hour for gpu in held if gpu.price_usd_per_hour is not None]
     return HostRow(
-        host=host,
+        host=facts.host or None,
+        cluster=facts.cluster,
+        instance_type=facts.instance_type,
+        region=facts.region,
+        labels=dict(facts.labels),
         gpu_count=len(held),
         models=tuple(sorted({gpu.model for gpu in held if gpu.model is not None})),
         activities=dict(

@@ -15,7 +15,7 @@ COMMANDS: Final = {
     "advise": "gpuwise.commands.advise:advise",
     "recommendations": "gpuwise.commands.recommendations:recommendations",
     "gpus": "gpuwise.commands.tables:gpus",
-    "hosts": "gpuwise.commands.tables:hosts",
+    "hosts": "gpuwise.commands.hosts:hosts",
     "usage": "gpuwise.commands.tables:usage",
     "costs": "gpuwise.commands.tables:costs",
     "energy": "gpuwise.commands.tables:energy",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
@@ -31,8 +32,8 @@ def fetch(server: str, path: str, query: Mapping[str, str | None]) -> dict[str, 
     return whole
 
 
-def send(server: str, path: str, body: Mapping[str, str | None]) -> Any:
-    """Take a step at another gpuwise, and what it answers.
+def send(server: str, path: str, body: Mapping[str, Any], method: str = "POST") -> Any:
+    """Take a step at another gpuwise, and what it answers; None where it has nothing to say.
 
     Raises:
         UsageError: ``server`` is no address. GpuwiseError: it cannot be reached, or refuses.
@@ -41,7 +42,7 @@ def send(server: str, path: str, body: Mapping[str, str | None]) -> Any:
     given = {name: value for name, value in body.items() if value is not None}
     headers = {"Content-Type": "application/json", "X-Gpuwise-Client": "gpuwise"}
     url = f"{server.rstrip('/')}/api/v1/{path}"
-    return _answer(server, Request(url, json.dumps(given).encode(), headers))  # noqa: S310 - checked above
+    return _answer(server, Request(url, json.dumps(given).encode(), headers, method=method))  # noqa: S310 - checked above
 
 
 def ask(server: str, path: str) -> Any:
@@ -71,7 +72,7 @@ def _get(server: str, path: str, query: Mapping[str, str]) -> dict[str, Any]:
 def _answer(server: str, request: Request) -> Any:
     try:
         with urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310 - as above
-            return json.load(response)
+            return None if response.status == HTTPStatus.NO_CONTENT else json.load(response)
     except HTTPError as error:
         raise GpuwiseError(f"{server} refuses: {_detail(error)}") from error
     except (URLError, TimeoutError, ConnectionError, HTTPException) as error:

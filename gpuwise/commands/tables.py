@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 import click
@@ -33,35 +32,6 @@ GPUS: Final = (
     Column("last_sample_at", "LAST SAMPLE"),
     Column("gpu_uuid", "UUID"),
 )
-HOSTS: Final = (
-    Column("host", "HOST"),
-    figure("gpu_count", "GPUS", str),
-    Column("models", "MODELS", ", ".join),
-    Column("activities", "NOW", lambda found: ", ".join(f"{count} {name}" for name, count in found.items())),
-    figure("power_w", "POWER", formats.watts),
-    figure("active_gpu_h", "ACTIVE GPU-H", hours),
-    figure("total_gpu_h", "TOTAL GPU-H", hours),
-    figure("cost_usd", "COST", dollars),
-    figure("idle_cost_usd", "IDLE COST", dollars),
-    figure("coverage_ratio", "SEEN", formats.percent),
-    Column("last_sample_at", "LAST SAMPLE"),
-)
-MACHINES: Final = (
-    Column("host", "HOST"),
-    figure("cpu_busy_ratio", "CPU", formats.percent),
-    figure("cpu_busiest_ratio", "BUSIEST CORE", formats.percent),
-    figure("iowait_ratio", "IOWAIT", formats.percent),
-    figure("host_memory_used_bytes", "MEMORY", formats.gib),
-    figure("host_memory_total_bytes", "OF", formats.gib),
-    figure("host_power_w", "CPU POWER", formats.watts),
-    Column("agent_version", "AGENT"),
-    Column("last_delivery_at", "LAST DELIVERY"),
-    figure("agent_cpu_ratio", "ITS CPU", partial(formats.percent, places=2)),
-    figure("agent_memory_bytes", "ITS MEMORY", formats.mib),
-    figure("agent_tick_s", "ROUND", formats.milliseconds),
-    figure("agent_waiting_count", "WAITING", formats.short),
-)
-"""How the hosts themselves and the agents on them fare."""
 USAGE: Final = (
     Column("label", "GROUP"),
     figure("total_gpu_h", "TOTAL GPU-H", hours),
@@ -200,16 +170,6 @@ def gpus(source: Source, since: str | None, until: str | None) -> int:
     from api.resources.gpus import rows
 
     return show(source, "gpus", GPUS, rows, since=since, until=until)
-
-
-@click.command()
-@window_options
-@database_options
-def hosts(source: Source, since: str | None, until: str | None) -> int:
-    """Every host: its GPUs, what they do, what they cost; its processors and memory, and its agent."""
-    from api.resources.hosts import rows
-
-    return show(source, "hosts", HOSTS, rows, since=since, until=until, beside=MACHINES)
 
 
 @click.command()

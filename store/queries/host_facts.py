@@ -1,10 +1,10 @@
 """What the user says about hosts."""
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from core.ownership import HostFacts
-from store.keys import attributes_of
+from store.keys import attributes_of, attributes_text
 from store.models.host import HostRow
 
 
@@ -16,3 +16,17 @@ def host_facts(session: Session) -> dict[str, HostFacts]:
         name: HostFacts(name, cluster, instance_type, region, attributes_of(labels))
         for name, cluster, instance_type, region, labels in session.execute(statement)
     }
+
+
+def write(session: Session, facts: HostFacts) -> None:
+    """Replace what is said of a host."""
+    session.execute(
+        update(HostRow)
+        .where(HostRow.name == facts.host)
+        .values(
+            cluster=facts.cluster,
+            instance_type=facts.instance_type,
+            region=facts.region,
+            labels=attributes_text(dict(facts.labels)),
+        )
+    )
