@@ -144,6 +144,7 @@ def _attributes(facts: Facts, job: str | None) -> tuple[tuple[str, str], ...]:
         "slurm_step": place.slurm_step,
         "systemd_unit": None if contained or job else place.unit,
         "executable": facts.executable,
+        "image": None if facts.image is None else clean(facts.image.path.rsplit("/", 1)[-1]),
         "uid": None if facts.uid is None else str(facts.uid),
     }
     return tuple(sorted((name, value) for name, value in known.items() if value))

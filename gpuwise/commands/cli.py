@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "costs": "gpuwise.commands.tables:costs",
     "energy": "gpuwise.commands.tables:energy",
     "engines": "gpuwise.commands.tables:engines",
+    "owners": "gpuwise.commands.owners:owners",
     "report": "gpuwise.commands.report:report",
     "db": "gpuwise.commands.db:db",
     "token": "gpuwise.commands.token:token",
