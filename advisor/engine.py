@@ -74,6 +74,34 @@ class _Said:
     failure: NotEvaluated | None = None
     counts: Counter[tuple[tuple[str, ...], str, str]] = field(default_factory=Counter)
 
+    def add(self, later: "_Said", rule_id: str) -> None:
+        """What the same rule said of another chunk."""
+        for key, verdict in later.verdicts.items():
+            if key in self.verdicts:
+                log.error("rule judged a subject twice", extra={"rule_id": rule_id, "subject": key.id})
+            else:
+                self.verdicts[key] = verdict
+        for missing, count in later.of_fleet.items():
+            self.of_fleet[missing] = self.of_fleet.get(missing, 0) + count
+        self.chunks += later.chunks
+        self.failure = self.failure or later.failure
+        self.counts.update(later.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One chunk: what the rules that judge it alone said, and the figures of it that the others ask for.
+
+    All that a run keeps of a chunk, so that another process can judge it.
+    """
+
+    chunk: Evidence
+    said: Mapping[str, _Said]
+    digests: Mapping[str, Digest]
+    looks: Mapping[str, Look]
+    idle: frozenset[str]
+    servings: tuple[Serving, ...]
+
 
 class AdviceRun:
     """One run of the rules over a fleet that comes in chunks."""
@@ -95,17 +123,29 @@ class AdviceRun:
         self._spend = Spend()
 
     def feed(self, chunk: Evidence) -> None:
-        """Judge what can be judged of one chunk alone."""
+        """Judge what can be judged of one chunk alone, and keep that."""
+        self.take(self.judge(chunk))
+
+    def judge(self, chunk: Evidence) -> Judged:
+        """Judge what can be judged of one chunk alone; nothing is kept, so that any run with the same limits can."""
+        alone = (
+            [each for each in self._rules if each[0].scope == "gpu"] if chunk.gpus or chunk.engines else []
+        )
+        figures = digests(chunk), looks(chunk), idle_gpus(chunk), servings(chunk)
+        return Judged(chunk, {rule.id: _judge(rule, limits, chunk) for rule, limits in alone}, *figures)
+
+    def take(self, judged: Judged) -> None:
+        """Keep what was said of a chunk; chunks come in the fleet's order."""
+        chunk = judged.chunk
+        digests.put(chunk, judged.digests)
         self._chunks.append(chunk)
-        self._digests.update(digests(chunk))
-        self._looks.update(looks(chunk))
-        self._idle |= idle_gpus(chunk)
-        self._servings.update((each.engine.identity.engine, each) for each in servings(chunk))
+        self._digests.update(judged.digests)
+        self._looks.update(judged.looks)
+        self._idle |= judged.idle
+        self._servings.update((each.engine.identity.engine, each) for each in judged.servings)
         self._spend.add(chunk)
-        if chunk.gpus or chunk.engines:
-            for rule, limits in self._rules:
-                if rule.scope == "gpu":
-                    self._judge(rule, limits, chunk)
+        for rule_id, said in judged.said.items():
+            self._said[rule_id].add(said, rule_id)
 
     def advice(self) -> Advice:
         """Judge what needs the whole fleet, and say everything."""
@@ -120,7 +160,7 @@ class AdviceRun:
         if fleet is not None and (fleet.gpus or fleet.engines):
             for rule, limits in self._rules:
                 if rule.scope == "fleet":
-                    self._judge(rule, limits, fleet)
+                    self._said[rule.id].add(_judge(rule, limits, fleet), rule.id)
         findings: list[Finding] = []
         not_evaluated: list[NotEvaluated] = []
         for rule, _ in self._rules:
@@ -140,30 +180,30 @@ class AdviceRun:
         gpus = {("gpu", gpu.gpu_uuid) for chunk in self._chunks for gpu in chunk.gpus}
         return gpus | {("engine", e.identity.engine) for chunk in self._chunks for e in chunk.engines}
 
-    def _judge(self, rule: Rule, limits: Limits, evidence: Evidence) -> None:
-        said = self._said[rule.id]
-        said.chunks += 1
-        try:
-            for verdict in rule.evaluate(evidence, limits):
-                key = Subject(verdict.subject.kind, verdict.subject.id)
-                if isinstance(verdict, Counted):
-                    said.counts[verdict.missing, verdict.one, verdict.many] += verdict.count
-                elif isinstance(verdict, NotEvaluated) and (key == FLEET_KEY or _of_fleet(rule, key)):
-                    said.of_fleet[verdict] = said.of_fleet.get(verdict, 0) + 1
-                elif key in said.verdicts:
-                    log.error("rule judged a subject twice", extra={"rule_id": rule.id, "subject": key.id})
-                else:
-                    said.verdicts[key] = verdict
-        except Exception as error:
-            log.exception("rule failed", extra={"rule_id": rule.id})
-            if said.failure is None:
-                said.failure = NotEvaluated(
-                    rule.id,
-                    FLEET,
-                    (),
-                    f"The rule failed ({type(error).__name__}: {error}); what it had not judged by then is not"
-                    " judged. Please report this.",
-                )
+
+def _judge(rule: Rule, limits: Limits, evidence: Evidence) -> _Said:
+    said = _Said(chunks=1)
+    try:
+        for verdict in rule.evaluate(evidence, limits):
+            key = Subject(verdict.subject.kind, verdict.subject.id)
+            if isinstance(verdict, Counted):
+                said.counts[verdict.missing, verdict.one, verdict.many] += verdict.count
+            elif isinstance(verdict, NotEvaluated) and (key == FLEET_KEY or _of_fleet(rule, key)):
+                said.of_fleet[verdict] = said.of_fleet.get(verdict, 0) + 1
+            elif key in said.verdicts:
+                log.error("rule judged a subject twice", extra={"rule_id": rule.id, "subject": key.id})
+            else:
+                said.verdicts[key] = verdict
+    except Exception as error:
+        log.exception("rule failed", extra={"rule_id": rule.id})
+        said.failure = NotEvaluated(
+            rule.id,
+            FLEET,
+            (),
+            f"The rule failed ({type(error).__name__}: {error}); what it had not judged by then is not"
+            " judged. Please report this.",
+        )
+    return said
 
 
 def _everything(rule: Rule, said: _Said) -> list[Verdict]:

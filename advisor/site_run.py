@@ -10,7 +10,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from advisor.claims import amount_words
-from advisor.engine import AdviceRun
+from advisor.engine import AdviceRun, Judged
 from advisor.limits_book import LimitsBook
 from advisor.model import Rule
 from advisor.roster import Roster
@@ -125,14 +125,23 @@ class SiteRun:
         self.left_out: tuple[LeftOut, ...] = ()
 
     def feed(self, chunk: Evidence) -> None:
-        """Judge what can be judged of one chunk alone."""
-        self._main.feed(chunk)
-        self._roster.add(chunk)
-        for _, part, run in self._scoped:
-            part.add(chunk)
-            run.feed(chunk)
+        """Judge what can be judged of one chunk alone, and keep that."""
+        self.take(self.judge(chunk))
+
+    def judge(self, chunk: Evidence) -> Sequence[Judged]:
+        """Judge what can be judged of one chunk alone; nothing is kept, so that any run of the same book can."""
+        return [run.judge(chunk) for run in (self._main, *(run for _, _, run in self._scoped))]
+
+    def take(self, judged: Sequence[Judged]) -> None:
+        """Keep what was said of a chunk; chunks come in the fleet's order."""
+        main, *scoped = judged
+        self._main.take(main)
+        self._roster.add(main.chunk)
+        for (_, part, run), own in zip(self._scoped, scoped, strict=True):
+            part.add(main.chunk)
+            run.take(own)
         for _, part in self._excluded:
-            part.add(chunk)
+            part.add(main.chunk)
 
     def advice(self) -> Advice:
         """Everything that was found, with what was left out said as such.

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from advisor.limits_book import limits_book
 from advisor.site_run import LeftOut, SiteRun
 from api.ranking import rank
-from api.resources.evidence import read_chunks
+from api.resources.fleet_run import judge_fleet
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
 from api.resources.verifications import records
@@ -58,8 +58,7 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         followed={item.finding.fingerprint for item in kept.listing(scope.session, FOLLOWED)},
     )
     with rarely_collected():
-        for chunk in read_chunks(scope):
-            rules.feed(chunk)
+        judge_fleet(scope, rules)
         advice = rules.advice()
     if record:
         kept.record(scope.session, advice, scope.now_ms, rules.subjects)

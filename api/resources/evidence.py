@@ -1,12 +1,12 @@
 """Evidence of a scope: the store's hours with the site's prices and settings."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from api.resources.places import site
 from api.resources.pricing import PriceLookup, price_lookup
 from api.resources.scope import Scope
 from core.evidence import Evidence
-from store.queries.evidence import evidence, evidence_chunks
+from store.queries.evidence import FleetReader, evidence
 
 
 def read_evidence(
@@ -23,9 +23,9 @@ def read_evidence(
     )
 
 
-def read_chunks(scope: Scope) -> Iterator[Evidence]:
-    """The same of the whole fleet in chunks of whole hosts, so that memory does not grow with it."""
-    return evidence_chunks(
+def fleet_reader(scope: Scope) -> FleetReader:
+    """What reads the same chunk by chunk, so that memory does not grow with the fleet."""
+    return FleetReader(
         scope.session,
         window=scope.window,
         now_ms=scope.now_ms,

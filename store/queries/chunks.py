@@ -1,6 +1,6 @@
 """The fleet cut into pieces that no figure of one GPU or engine reaches across."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from store.known import KnownEngine, KnownGpu, KnownHost
@@ -8,15 +8,23 @@ from store.known import KnownEngine, KnownGpu, KnownHost
 
 @dataclass(slots=True)
 class Chunk:
-    """Hosts that are read together, with all that runs on them, and strays without a host."""
+    """Hosts that are read together, with all that runs on them, and strays without a host.
+
+    ``on_host``: GPUs known on each of its hosts, wanted or not.
+    """
 
     gpus: list[KnownGpu] = field(default_factory=list)
     engines: list[KnownEngine] = field(default_factory=list)
     hosts: list[KnownHost] = field(default_factory=list)
+    on_host: dict[str, int] = field(default_factory=dict)
 
 
 def in_chunks(
-    gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine], hosts: Sequence[KnownHost], size: int
+    gpus: Sequence[KnownGpu],
+    engines: Sequence[KnownEngine],
+    hosts: Sequence[KnownHost],
+    on_host: Mapping[str, int],
+    size: int,
 ) -> Iterator[Chunk]:
     """Units (hosts tied together by engines, strays) in the fleet's order, gathered up to ``size`` GPUs."""
     leader: dict[str, str] = {}
@@ -40,7 +48,10 @@ def in_chunks(
             leader[lead(place)] = lead(places[0])
     units: dict[str, Chunk] = {}
     for gpu in gpus:
-        units.setdefault(lead(_home(gpu)), Chunk()).gpus.append(gpu)
+        unit = units.setdefault(lead(_home(gpu)), Chunk())
+        unit.gpus.append(gpu)
+        if gpu.identity.host is not None:
+            unit.on_host[gpu.identity.host] = on_host[gpu.identity.host]
     for engine, place in zip(engines, engine_home, strict=True):
         units.setdefault(lead(place), Chunk()).engines.append(engine)
     for known in hosts:
@@ -54,6 +65,7 @@ def in_chunks(
         chunk.gpus += unit.gpus
         chunk.engines += unit.engines
         chunk.hosts += unit.hosts
+        chunk.on_host |= unit.on_host
     yield chunk
 
 

@@ -72,25 +72,52 @@ def evidence_chunks(
     chunk_gpus: int = CHUNK_GPUS,
 ) -> Iterator[Evidence]:
     """The same evidence in chunks of about ``chunk_gpus`` GPUs: whole hosts, engines with all of their GPUs' hosts."""
+    fleet = FleetReader(session, window=window, now_ms=now_ms, site=site, price_of=price_of)
+    for chunk in fleet_chunks(session, gpu_uuids=gpu_uuids, chunk_gpus=chunk_gpus):
+        seen = fleet.read(chunk)
+        if seen is not None:
+            yield seen
+
+
+def fleet_chunks(
+    session: Session, *, gpu_uuids: Collection[str] | None = None, chunk_gpus: int = CHUNK_GPUS
+) -> list[Chunk]:
+    """The fleet, or a part of it, cut into chunks as of ``evidence_chunks``; nothing of them is read yet."""
     connection = session.connection()
     every_gpu = known_gpus(connection)
     engines = known_engines(connection, every_gpu)
     on_host = gpu_counts(every_gpu)
     wanted = None if gpu_uuids is None else set(gpu_uuids)
     gpus = [gpu for gpu in every_gpu if wanted is None or gpu.identity.gpu_uuid in wanted]
-    shelves = Shelves()
-    for chunk in in_chunks(gpus, engines, known_hosts(connection), chunk_gpus):
-        reader = _ChunkReader(session, window, chunk, shelves)
+    return list(in_chunks(gpus, engines, known_hosts(connection), on_host, chunk_gpus))
+
+
+class FleetReader:
+    """Reads chunks one after the other; what it gives must be used while its session is open."""
+
+    def __init__(
+        self, session: Session, *, window: Window, now_ms: int, site: Site, price_of: PriceOf
+    ) -> None:
+        """Begin; arguments as of ``evidence``."""
+        self.session = session
+        self.shelves = Shelves()
+        self._window = window
+        self._now_ms = now_ms
+        self._site = site
+        self._price_of = price_of
+
+    def read(self, chunk: Chunk) -> Evidence | None:
+        """What the rules may see of a chunk; None where nothing of it has hours in the window."""
+        reader = _ChunkReader(self.session, self._window, chunk, self.shelves)
         seen = Evidence(
-            now_ms=now_ms,
-            window=window,
-            gpus=tuple(reader.gpus(price_of, on_host)),
+            now_ms=self._now_ms,
+            window=self._window,
+            gpus=tuple(reader.gpus(self._price_of)),
             engines=tuple(reader.engines()),
-            site=site,
+            site=self._site,
             hosts=tuple(reader.hosts()),
         )
-        if seen.gpus or seen.engines or seen.hosts:
-            yield seen
+        return seen if seen.gpus or seen.engines or seen.hosts else None
 
 
 class _ChunkReader:
@@ -107,7 +134,7 @@ class _ChunkReader:
         self._engine_group = Group(session, window, ENGINES, engine_names, shelves)
         self._host_group = Group(session, window, HOSTS, host_names, shelves)
 
-    def gpus(self, price_of: PriceOf, on_host: dict[str, int]) -> Iterator[GpuEvidence]:
+    def gpus(self, price_of: PriceOf) -> Iterator[GpuEvidence]:
         """GPUs with hours in the window."""
         present = set(self._gpu_group.present())
         uses = workload_uses(self._session, self._window, present, self._gpu_group.stale)
@@ -129,7 +156,7 @@ class _ChunkReader:
                 last_sample_ms=gpu.seen_until_ms,
                 price=price_of(identity, gpu_key, self._window.to_ms),
                 bare_idle_w=idle_w.get(gpu.id),
-                host_gpu_count=on_host[identity.host] if identity.host is not None else 1,
+                host_gpu_count=self._chunk.on_host[identity.host] if identity.host is not None else 1,
                 uses=uses.get(gpu.id, ()),
                 events=tuple(events.get(gpu.id, ())),
                 health=facts,

@@ -17,6 +17,7 @@ from core.evidence import Window
 from core.series import D, H, HourSeries, ends_of, last_of_masks, masks_of, starts_of_masks
 from core.units import DAY_MS, HOUR_MS
 from store.models.day_pending import DayPendingRow
+from store.queries.carried import leaving
 from store.queries.hours import within
 from store.queries.kinds import Kind
 from store.queries.plain_rows import plain_rows
@@ -66,7 +67,14 @@ class Group(Generic[H, D]):
     """Subjects of one kind whose days are read together."""
 
     def __init__(
-        self, session: Session, window: Window, kind: Kind[H, D], names: Mapping[int, str], shelves: Shelves
+        self,
+        session: Session,
+        window: Window,
+        kind: Kind[H, D],
+        names: Mapping[int, str],
+        shelves: Shelves,
+        *,
+        known: tuple[set[int], set[int]] | None = None,
     ) -> None:
         """Find out which days the day table can answer for.
 
@@ -75,29 +83,36 @@ class Group(Generic[H, D]):
             window: hours that overlap it count.
             kind: of subject. names: the subjects by key.
             shelves: where what was read is kept.
+            known: days that the day table cannot answer for, of all time and of the window; None: find out.
         """
         self._session = session
-        self._window = window
-        self._kind = kind
-        self._names = names
+        self.window = window
+        self.kind = kind
+        self.names = names
         self._shelves = shelves
-        self.pending = self._pending_days()
-        self.stale = {day for day in self.pending if self._touches(day)} | self._cut_days()
+        if known is None:
+            pending = self._pending_days()
+            known = pending, {day for day in pending if self._touches(day)} | self._cut_days()
+        self.pending, self.stale = known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, which has a session of its own."""
+        return leaving(self)
 
     def _touches(self, day_ms: int) -> bool:
-        return day_ms + DAY_MS > day_of(self._window.from_ms) and day_ms < self._window.to_ms
+        return day_ms + DAY_MS > day_of(self.window.from_ms) and day_ms < self.window.to_ms
 
     def _pending_days(self) -> set[int]:
         """Days on which the day of some subject is not yet what its hours say."""
         row = DayPendingRow
         statement = (
-            select(row.day_ms).distinct().where(row.kind == self._kind.name, row.entity_id.in_(self._names))
+            select(row.day_ms).distinct().where(row.kind == self.kind.name, row.entity_id.in_(self.names))
         )
         return set(self._session.execute(statement).scalars())
 
     def _cut_days(self) -> set[int]:
         """Days at the window's edges of which some subject has hours on both sides of the edge."""
-        window, days = self._window, self._kind.days.c
+        window, days = self.window, self.kind.days.c
         cut: set[int] = set()
         for day_ms in {day_of(window.from_ms), day_of(max(window.to_ms - 1, window.from_ms))}:
             inside = sum(
@@ -107,7 +122,7 @@ class Group(Generic[H, D]):
             if not outside:
                 continue
             statement = select(days.day_ms).where(
-                days[self._kind.key].in_(self._names),
+                days[self.kind.key].in_(self.names),
                 days.day_ms == day_ms,
                 days.seen.op("&")(outside) != 0,
             )
@@ -125,23 +140,23 @@ class Group(Generic[H, D]):
         return self._shelves.days.get(self, self._read_days).keys()
 
     def _read_days(self) -> Mapping[int, Sequence[D]]:
-        days, kind = self._kind.days.c, self._kind
+        days, kind = self.kind.days.c, self.kind
         statement = (
             select(days[kind.key], *(days[name] for name in kind.day_columns))
             .where(
-                days[kind.key].in_(self._names),
-                days.day_ms >= day_of(self._window.from_ms),
-                days.day_ms < self._window.to_ms,
+                days[kind.key].in_(self.names),
+                days.day_ms >= day_of(self.window.from_ms),
+                days.day_ms < self.window.to_ms,
             )
             .order_by(days[kind.key], days.day_ms)
         )
         found: dict[int, list[tuple[int, D]]] = {}
         for row in plain_rows(self._session, statement):
             if row[1] not in self.stale:
-                found.setdefault(row[0], []).append((row[1], kind.day_in(self._names[row[0]], row[1:])))
+                found.setdefault(row[0], []).append((row[1], kind.day_in(self.names[row[0]], row[1:])))
         for day_ms in sorted(self.stale):
             for key, hours in groupby(
-                self._rows(self._names, day_ms, day_ms + DAY_MS), key=lambda row: row[0]
+                self._rows(self.names, day_ms, day_ms + DAY_MS), key=lambda row: row[0]
             ):
                 read = [self._hour(row) for row in hours]
                 found.setdefault(key, []).extend((day_ms, day) for day in folded_by_day(read, kind.fold))
@@ -164,10 +179,10 @@ class Group(Generic[H, D]):
 
     def columns(self, key: int, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
         """Some columns of the hours of one subject in the window."""
-        hours, kind = self._kind.hours.c, self._kind
+        hours, kind = self.kind.hours.c, self.kind
         statement = (
             select(*(hours[name] for name in names))
-            .where(hours[kind.key] == key, *within(hours.hour_ms, self._window))
+            .where(hours[kind.key] == key, *within(hours.hour_ms, self.window))
             .order_by(hours.hour_ms)
         )
         found: Sequence[V] = self._shelves.hours.get(
@@ -180,10 +195,10 @@ class Group(Generic[H, D]):
         return self._shelves.hours.peek((self, key, None, None))
 
     def _rows(self, keys: Collection[int], from_ms: int | None, to_ms: int | None) -> Sequence[Sequence[Any]]:
-        hours, kind = self._kind.hours.c, self._kind
+        hours, kind = self.kind.hours.c, self.kind
         statement = (
             select(hours[kind.key], hours.hour_ms, *(hours[name] for name in kind.hour_figures))
-            .where(hours[kind.key].in_(keys), *within(hours.hour_ms, self._window))
+            .where(hours[kind.key].in_(keys), *within(hours.hour_ms, self.window))
             .order_by(hours[kind.key], hours.hour_ms)
         )
         if from_ms is not None:
@@ -193,7 +208,7 @@ class Group(Generic[H, D]):
         return plain_rows(self._session, statement)
 
     def _hour(self, row: Sequence[Any]) -> H:
-        return self._kind.hour_in(self._names[row[0]], row[1], row[2:])
+        return self.kind.hour_in(self.names[row[0]], row[1], row[2:])
 
 
 class StoredHours(HourSeries[H, D]):
