@@ -3,7 +3,8 @@
 The logic of IPMVP: saving = adjusted baseline - actual, adjusted to the load of the time after. In this order, and the
 first that fails is the verdict:
 
-1. two full weeks before and after, hours with gaps left out; a new driver, model or MIG layout restarts either side;
+1. two full weeks before and after on the same cards, hours with gaps left out; a new driver, card, model or MIG layout
+   restarts either side;
 2. the baseline describes its own time: CV(RMSE) of an hour ≤ 30 %, error of days it has not seen ≤ 5 %;
 3. the load is of a kind the baseline has seen, and a fallen load did not merely leave the machine emptier;
 4. untreated peers did not change alike (difference in differences: their relative change is taken off);
@@ -83,6 +84,8 @@ def verify(case: Case) -> Verification:
 
 
 def _sides(case: Case, facts: dict[str, float | str | None]) -> _Sides:
+    if case.moved is not None:
+        raise _Refusal(Verdict.CONFOUNDED, case.moved)
     start, end = case.action_ms - LONGEST_MS, min(case.until_ms, case.action_ms + LONGEST_MS)
     for one in case.happenings:
         if abs(one.at_ms - case.action_ms) <= EDGE_MS:
@@ -203,6 +206,7 @@ def _adjusted(case: Case, sides: _Sides, model: Baseline, facts: dict[str, float
     facts |= {
         "saving_unadjusted_per_hour": raw.saving,
         "peers_change_ratio": None if share is None else share.saving,
+        "peers_load": None if share is None else ", ".join(case.peer_load_names) or None,
     }
     if share is None:
         return raw

@@ -81,6 +81,11 @@ EVENT: Final[dict[str, tuple[Mark, Word]]] = {
         Word("recovery needed", "the driver asks for a reset, a reboot or a drain"),
     ),
     "pcie_link": (Mark.WARN, Word("PCIe link changed", "the link to the host has another width")),
+    "model": (Mark.NOTE, Word("other model", "an LLM engine on the card serves another model")),
+    "precision": (
+        Mark.NOTE,
+        Word("other precision", "an LLM engine on the card serves its model in another form"),
+    ),
     "power_limit": (Mark.NOTE, Word("power limit changed", "somebody set another limit")),
     "mode": (Mark.NOTE, Word("mode changed", "persistence, compute, MIG or ECC mode")),
     "mig": (Mark.NOTE, Word("MIG layout changed", "the card was cut into other instances")),

@@ -103,7 +103,8 @@ class GpuEvent:
         ts_ms: when.
         kind: ``xid``, ``lost`` (gone), ``stuck`` (a driver call that does not return), ``found`` (either is over),
             ``driver``, ``ecc``, ``row_remap``, ``retired_pages``, ``recovery_action``, ``pcie_link``, ``power_limit``, ``mode``,
-            ``mig``, ``clock``, ``agent``.
+            ``mig``, ``clock``, ``agent``; ``model`` and ``precision`` (an LLM engine on it serves another one, or the same
+            in another form).
         message: one sentence for people; part of the key, so it carries no running figure.
         code: number of the event (XID); None where there is none.
     """

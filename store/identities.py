@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from store.dbapi import Connection
+from store.engine_models import Exchanged, exchanged
 from store.keys import attributes_text, workload_key
 
 _UPSERT_GPU = """
@@ -45,6 +46,8 @@ class Identities:
         self._workload_ids: dict[WorkloadKey, int] = {}
         self._known_gpus: dict[str, GpuIdentity] = {}
         self._known_engines: dict[str, EngineIdentity] = {}
+        self.exchanged: dict[str, Exchanged] = {}
+        """Engines that were seen to serve another model, until a sample says since when."""
 
     def forget(self) -> None:
         """After a rollback: rows registered in it are gone."""
@@ -55,6 +58,7 @@ class Identities:
             self._workload_ids,
             self._known_gpus,
             self._known_engines,
+            self.exchanged,
         ):
             known.clear()
 
@@ -89,7 +93,8 @@ class Identities:
                 continue
             self._connection.begin()
             stored = self._connection.fetch(
-                "SELECT settings, gpu_uuids FROM engine WHERE engine = ?", (identity.engine,)
+                "SELECT settings, gpu_uuids, model, joined_gpu_ids FROM engine WHERE engine = ?",
+                (identity.engine,),
             )
             settings = (json.loads(stored[0][0]) if stored else {}) | dict(identity.settings)
             gpu_uuids = identity.gpu_uuids or (json.loads(stored[0][1]) if stored else ())
@@ -105,6 +110,11 @@ class Identities:
                 ),
             )
             self._known_engines[identity.engine] = identity
+            if stored:
+                ids = [self.gpu_id(uuid) for uuid in gpu_uuids] or json.loads(stored[0][3] or "[]")
+                note = exchanged(identity, stored[0][2], ids)
+                if note is not None:
+                    self.exchanged[identity.engine] = note
 
     def gpu_id(self, gpu_uuid: str) -> int:
         """Key of a GPU; registers it when a sample is the first to name it."""

@@ -111,7 +111,12 @@ class Ingest:
 
     def engine_samples(self, samples: Iterable[EngineSample]) -> int:
         """Store samples of engines; how many were new or completed a stored one."""
-        return self._store(ENGINE_SAMPLE, "engine", samples, engine_rows)
+        if not self._identities.exchanged:
+            return self._store(ENGINE_SAMPLE, "engine", samples, engine_rows)
+        kept = list(samples)
+        stored = self._store(ENGINE_SAMPLE, "engine", kept, engine_rows)
+        self._note_exchanged(kept)
+        return stored
 
     def host_samples(self, samples: Iterable[HostSample]) -> int:
         """Store samples of hosts; how many were new."""
@@ -199,6 +204,21 @@ class Ingest:
             raise StoreError(
                 f"database {shown(self._connection.url)} refused to store ({error}): check space, permissions and server"
             ) from error
+
+    def _note_exchanged(self, samples: Sequence[EngineSample]) -> None:
+        """Events of GPUs whose engine serves another model, from its first sample on."""
+        since: dict[str, int] = {}
+        for sample in samples:
+            if sample.engine in self._identities.exchanged:
+                since[sample.engine] = min(sample.ts_ms, since.get(sample.engine, sample.ts_ms))
+        rows: list[Row] = []
+        for engine, ts_ms in since.items():
+            note = self._identities.exchanged.pop(engine)
+            rows += ((gpu_id, ts_ms, note.kind, note.message, None) for gpu_id in note.gpu_ids)
+        if rows:
+            with self._sentences():
+                self._connection.begin()
+                self._connection.executemany(_EVENT, rows)
 
     def _store(
         self,

@@ -45,8 +45,9 @@ class Case:
         ledger: what was to fall. predicted_p50: what the finding claimed of it a month; None: no figure.
         action_ms: when it was done. until_ms: end of what was measured.
         hours: treated GPUs together. load_names: of their loads.
-        peers: untreated ones of the same kind together, with loads of their own; empty: there are none.
+        peers: untreated ones of the same kind together, with loads of their own (``peer_load_names``); empty: there are none.
         happenings: non-routine events of the treated, by time. latencies: by name.
+        moved: that the treated work runs on other cards now, a sentence; None: it does not. Since when is not known.
     """
 
     ledger: Ledger
@@ -57,4 +58,6 @@ class Case:
     load_names: tuple[str, ...] = ()
     peers: Sequence[LoadHour] = ()
     happenings: Sequence[Happening] = ()
+    peer_load_names: tuple[str, ...] = ()
+    moved: str | None = None
     latencies: Mapping[str, Sequence[LatencyHour]] = field(default_factory=dict)

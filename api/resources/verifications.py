@@ -1,38 +1,29 @@
 """Whether what was done saved what was claimed: evidence of before and after from the store, the answer into it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 from sqlalchemy.orm import Session
 
-from advisor.engine import AdviceRun
+from advisor.limits_book import LimitsBook, limits_book
 from advisor.rules import RULES
+from advisor.site_run import SiteRun
 from advisor.track_record import TrackRecord, track_record
-from advisor.verification import LONGEST_MS, verify
-from advisor.verify.outcome import latencies, ledger_of, load_hours, released
-from advisor.verify.series import Case, Happening, LoadHour
+from api.resources.before_after import compare, engines_of
 from api.resources.columns import about
 from api.resources.evidence import read_evidence
-from api.resources.pricing import price_lookup
 from api.resources.scope import Scope
-from catalog.gpu_specs import resolve
 from core.clock import from_ms
 from core.evidence import Window
 from core.finding import Finding, Range, Status
-from core.hours import EngineHour, GpuHour
 from core.settings import Settings
 from core.units import DAY_MS
 from core.verification import Ledger, Verdict, Verification
-from store.queries import events, fleet, hours, recommendations
+from store.queries import hours, recommendations
 from store.queries import verifications as kept
-from store.queries.fleet import FleetGpu
 
-RESETS: Final = frozenset({"driver", "mig", "mode"})
-"""Events that make before and after two different machines; a new power limit may be the action itself."""
-MOST_PEERS: Final = 32
-"""More neighbours make the control no better."""
 STILL_THERE_MS: Final = 7 * DAY_MS
 """So much of the time after the action a rule must see before it may say that its finding is still there."""
 
@@ -96,125 +87,14 @@ def check(session: Session, settings: Settings, now_ms: int, recommendation_id: 
         note = " ".join((made.sentence, *made.slo_regressions))
         recommendations.set_status(session, recommendation_id, Status.VERIFIED, now_ms, note=note)
         return "verified"
-    if _is_still_there(session, settings, now_ms, finding, acted_ms):
+    if is_still_there(session, settings, now_ms, finding, acted_ms):
         note = f"still found in the time since it was done. {made.sentence}"
         recommendations.set_status(session, recommendation_id, Status.REOPENED, now_ms, note=note)
         return "reopened"
     return "waiting"
 
 
-def compare(
-    session: Session, settings: Settings, now_ms: int, finding: Finding, acted_ms: int
-) -> Verification:
-    """Before and after of one finding's GPUs, from the store's hours."""
-    ledger = ledger_of(finding)
-    data = hours.bounds(session)
-    if ledger is None:
-        why = finding.no_figure or "it claimed none"
-        return Verification(Verdict.NOT_MEASURABLE, f"There is no saving to be measured: {why}")
-    claimed: Range = getattr(finding.saving, ledger.field)
-    if data is None or not finding.gpu_uuids:
-        return Verification(
-            Verdict.NOT_MEASURABLE, "No GPU of it is known to the store.", ledger, None, claimed.p50
-        )
-    until_ms = min(now_ms, data.to_ms)
-    gpus = fleet.gpus(session)
-    engines = _engines_of(session, finding)
-    treated = set(finding.gpu_uuids).union(*(engine.gpu_uuids for engine in engines))
-    if ledger is Ledger.CASH or (ledger is Ledger.CAPACITY and finding.stage in {"stop", "schedule"}):
-        treated = set(finding.gpu_uuids)
-    window = Window(acted_ms - LONGEST_MS, min(until_ms, acted_ms + LONGEST_MS))
-    engine_hours = [
-        hour for engine in engines for hour in hours.engine_hours(session, window, engine.identity.engine)
-    ]
-    prices = _prices(session, settings, gpus, acted_ms)
-    last_seen = {
-        gpu.identity.gpu_uuid: gpu.last_seen_ms
-        for gpu in gpus
-        if gpu.identity.gpu_uuid in treated and gpu.last_seen_ms is not None
-    }
-    gone = released(last_seen, acted_ms, until_ms) if ledger is Ledger.CASH else None
-    series, names = load_hours(
-        hours.gpu_hours(session, window, treated),
-        engine_hours,
-        finding=finding,
-        ledger=ledger,
-        price_of=prices,
-        released_ms=gone,
-    )
-    return verify(
-        Case(
-            ledger=ledger,
-            predicted_p50=claimed.p50,
-            action_ms=acted_ms,
-            until_ms=until_ms,
-            hours=series,
-            load_names=names,
-            peers=_peers(session, finding, ledger, gpus=gpus, treated=treated, window=window),
-            happenings=[
-                Happening(one.ts_ms, one.message)
-                for one in events.gpu_events(session, window)
-                if one.gpu_uuid in treated and one.kind in RESETS
-            ],
-            latencies=latencies(engine_hours),
-        )
-    )
-
-
-def _engines_of(session: Session, finding: Finding) -> list[fleet.FleetEngine]:
-    """Engines on the finding's GPUs, and those that serve the same model: they share its traffic."""
-    every = fleet.engines(session)
-    on_gpus = [engine for engine in every if set(engine.gpu_uuids) & set(finding.gpu_uuids)]
-    models = {engine.identity.model for engine in on_gpus if engine.identity.model is not None}
-    return [engine for engine in every if engine in on_gpus or engine.identity.model in models]
-
-
-def _prices(session: Session, settings: Settings, gpus: Sequence[FleetGpu], at_ms: int) -> dict[str, float]:
-    """Dollars of a GPU-hour on the day of the action, before and after alike: a new price is no saving."""
-    lookup = price_lookup(session, settings)
-    found = {}
-    for gpu in gpus:
-        spec = resolve(gpu.identity.model, gpu.identity.memory_total_bytes) if gpu.identity.model else None
-        price = lookup(gpu.identity, None if spec is None else spec.gpu_key, at_ms)
-        if price is not None:
-            found[gpu.identity.gpu_uuid] = float(price.usd_per_gpu_hour)
-    return found
-
-
-def _peers(
-    session: Session,
-    finding: Finding,
-    ledger: Ledger,
-    *,
-    treated: Collection[str],
-    gpus: Sequence[FleetGpu],
-    window: Window,
-) -> list[LoadHour]:
-    """Untreated cards of the same model whose recommendations nobody acted on, together."""
-    if ledger is Ledger.CASH:
-        return []
-    models = {gpu.identity.model for gpu in gpus if gpu.identity.gpu_uuid in treated}
-    acted = {
-        uuid
-        for one in recommendations.listing(session, [Status.DONE, Status.VERIFIED, Status.CLAIMED])
-        for uuid in one.finding.gpu_uuids
-    }
-    chosen = [
-        gpu.identity.gpu_uuid
-        for gpu in gpus
-        if gpu.identity.model in models
-        and gpu.identity.gpu_uuid not in treated
-        and gpu.identity.gpu_uuid not in acted
-        and not gpu.identity.is_slice
-    ][:MOST_PEERS]
-    if not chosen:
-        return []
-    found: list[GpuHour] = hours.gpu_hours(session, window, chosen)
-    none: list[EngineHour] = []
-    return load_hours(found, none, finding=finding, ledger=ledger, price_of={})[0]
-
-
-def _is_still_there(
+def is_still_there(
     session: Session, settings: Settings, now_ms: int, finding: Finding, acted_ms: int
 ) -> bool:
     """Whether its rule says the same of the time after the action alone."""
@@ -223,13 +103,24 @@ def _is_still_there(
     start_ms = max(acted_ms, end_ms - 30 * DAY_MS)
     if end_ms - start_ms < STILL_THERE_MS:
         return False
-    rules = AdviceRun([rule for rule in RULES if rule.id == finding.rule_id])
-    engines = _engines_of(session, finding)
+    book = limits_book(settings.rules)
+    rules = [rule for rule in RULES if rule.id == finding.rule_id]
+    # As the run over the fleet has it: its thresholds here, and a node as one. Not its exclusions: those say nothing of what is.
+    run = SiteRun(
+        LimitsBook(
+            {rule.id: book.fleet[rule.id] for rule in rules if rule.id in book.fleet},
+            tuple(one for one in book.scopes if one.rule in rules),
+        ),
+        now=from_ms(now_ms),
+        rules=rules,
+        followed={finding.fingerprint},
+    )
+    engines = engines_of(session, finding)
     uuids = set(finding.gpu_uuids).union(*(engine.gpu_uuids for engine in engines))
-    whole_fleet = any(rule.id == finding.rule_id and rule.scope == "fleet" for rule in RULES)
+    whole_fleet = any(rule.scope == "fleet" for rule in rules)
     scope = Scope(session, settings, now_ms, Window(start_ms, end_ms))
-    rules.feed(read_evidence(scope, gpu_uuids=None if whole_fleet or not uuids else uuids))
-    return any(found.fingerprint == finding.fingerprint for found in rules.advice().findings)
+    run.feed(read_evidence(scope, gpu_uuids=None if whole_fleet or not uuids else uuids))
+    return any(found.fingerprint == finding.fingerprint for found in run.advice().findings)
 
 
 def rows(session: Session, recommendation_id: int | None = None) -> list[VerificationView]:

@@ -188,3 +188,15 @@ def test_columns_that_say_nothing_are_left_out() -> None:
 
 def test_the_days_after_are_those_of_the_fleet() -> None:
     assert series(1)[-1].hour_ms == ACTION_MS + DAYS_AFTER * DAY_MS - HOUR_MS
+
+
+def test_work_that_moved_to_other_cards_is_not_compared() -> None:
+    made = verify(case(series(1, saving_ratio=0.2), moved="Engine e runs on GPU-b now."))
+    assert (made.verdict, made.sentence) == (Verdict.CONFOUNDED, "Engine e runs on GPU-b now.")
+    assert made.saving is None
+
+
+def test_what_peers_were_compared_by_is_told() -> None:
+    given = case(series(1, saving_ratio=0.2), series(2), peer_load_names=("requests", "generated tokens"))
+    assert verify(given).facts["peers_load"] == "requests, generated tokens"
+    assert verify(replace(given, peers=[])).facts["peers_load"] is None
