@@ -1,16 +1,27 @@
 """The user's prices. Which one is in force is the ledger's to say; changing one re-prices, usage stays."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 from sqlalchemy.orm import Session
 
 from api.resources.columns import about
+from api.resources.owner_specs import when
+from api.resources.price_specs import PriceBody, parsed, price_of
+from api.resources.table_csv import refused
 from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
+from core.settings import Settings
 from core.user_price import UserPrice
+from ledger.exchange import Exchange
+from ledger.owned_rate import OwnedInputs, owned_rate
+from ledger.price_changes import Changes, changes, described, prepaid
+from ledger.price_terms import effective_amount, spot_effective
+from ledger.share import rounded
+from store.queries import exchange_rates
 from store.queries import prices as kept
 
 
@@ -19,55 +30,157 @@ class PriceView:
     """A price of one GPU-hour."""
 
     id: Annotated[int, about("Its key.")]
-    scope_kind: Annotated[str, about("gpu_uuid, host, model or all; the most specific one in force wins.")]
-    scope_value: Annotated[str, about("Which GPU, host or model; empty for all.")]
-    usd_per_gpu_hour: Annotated[Decimal, about("Dollars for one GPU-hour.")]
-    billing: Annotated[str, about("on_demand, reserved, spot or owned.")]
+    scope_kind: Annotated[
+        str,
+        about(
+            "gpu_uuid, host, label, instance_type, cluster, model or all, most specific first: that one wins."
+        ),
+    ]
+    scope_value: Annotated[str, about("Which GPU, host, key=value, …; empty for all.")]
+    amount_per_gpu_hour: Annotated[
+        Decimal, about("Amount for one GPU-hour in its currency; with an upfront, what comes on top.")
+    ]
+    currency: Annotated[str, about("ISO 4217.")]
+    usd_per_gpu_hour: Annotated[
+        Decimal | None,
+        about(
+            "Dollars of one GPU-hour at the newest rate within its time, its share of the upfront included; null: no rate."
+        ),
+    ]
+    billing: Annotated[str, about("on_demand, reserved, spot, committed or owned.")]
     gpus_per_unit: Annotated[
         int | None, about("GPUs that can only be released together; null: all of a host.")
     ]
     valid_from: Annotated[datetime, about("In force from, inclusive, UTC.")]
     valid_to: Annotated[datetime | None, about("In force until, exclusive, UTC; null: still.")]
+    commitment: Annotated[str | None, about("Name of the reservation it belongs to.")]
+    committed_gpus: Annotated[int | None, about("GPUs of the commitment.")]
+    upfront: Annotated[
+        Decimal | None, about("Paid at its start for all its GPUs and hours, in its currency.")
+    ]
+    effective_amount_per_gpu_hour: Annotated[
+        Decimal, about("The amount with its share of the upfront, spread over the term.")
+    ]
+    spot_effective_amount_per_gpu_hour: Annotated[
+        Decimal | None,
+        about(
+            "Spot, for information: an hour of finished work, with what interruptions cost; null: not said."
+        ),
+    ]
+    inputs: Annotated[
+        Mapping[str, Any] | None,
+        about("What an owned rate was figured from, or what interrupts a spot machine."),
+    ]
+    owned_rate: Annotated[
+        Mapping[str, Any] | None,
+        about("How an owned rate comes about, in its currency; whether energy is in it."),
+    ]
     note: Annotated[str, about("In your own words.")]
 
 
-def rows(session: Session) -> list[PriceView]:
+@dataclass(frozen=True, slots=True)
+class ImportView:
+    """What an import did."""
+
+    added_count: Annotated[int, about("Prices that are new.")]
+    unchanged_count: Annotated[int, about("Prices that were there already, just so.")]
+    ended_count: Annotated[int, about("Prices that were superseded: they end where a new one starts.")]
+    prices: Annotated[list[PriceView], about("The new ones.")]
+
+
+def rows(session: Session, now_ms: int) -> list[PriceView]:
     """Every price of the user, in the order they were given."""
-    return [_view(record) for record in kept.listing(session)]
+    exchange = Exchange(exchange_rates.listing(session))
+    return [_view(price, exchange, now_ms) for price in kept.listing(session)]
 
 
 def add(
-    session: Session,
-    *,
-    scope_kind: str,
-    scope_value: str,
-    usd_per_gpu_hour: Decimal,
-    billing: str,
-    gpus_per_unit: int | None,
-    valid_from_ms: int,
-    valid_to_ms: int | None,
-    note: str,
+    session: Session, settings: Settings, now_ms: int, body: PriceBody, *, supersede: bool = False
 ) -> PriceView:
-    """Keep a price.
+    """Keep a price; ``supersede`` ends an older one for the same thing where it starts.
 
     Raises:
-        UsageError: it could not be applied; says why.
+        UsageError: it could not be applied, or overlaps another one; says which.
     """
-    try:
-        checked = UserPrice(
-            0,
-            scope_kind,
-            scope_value,
-            usd_per_gpu_hour,
-            billing,
-            gpus_per_unit,
-            valid_from_ms,
-            valid_to_ms,
-            note,
+    price = price_of(body, settings, now_ms)
+    kept.lock(session)
+    exchange = Exchange(exchange_rates.listing(session))
+    _has_rate(price, exchange)
+    plan = changes(kept.listing(session), [price], supersede=supersede)
+    if plan.refused:
+        raise UsageError(f"price of {plan.refused[0][1]}")
+    return _view(_apply(session, plan)[0], exchange, now_ms)
+
+
+def add_all(
+    session: Session,
+    settings: Settings,
+    now_ms: int,
+    given: Sequence[tuple[int, Mapping[str, Any]]],
+    *,
+    supersede: bool = False,
+    unit: str = "line",
+) -> ImportView:
+    """Keep many prices: all or none. Prices that are there already, just so, are left alone.
+
+    Args:
+        given: line and named values of each (``PriceBody``). unit: what the number before each is.
+
+    Raises:
+        UsageError: some could not be applied; names every one of them by its line.
+    """
+    kept.lock(session)
+    exchange = Exchange(exchange_rates.listing(session))
+    prices: list[UserPrice] = []
+    lines: list[int] = []
+    bad: list[tuple[int, str]] = []
+    for line, values in given:
+        try:
+            price = price_of(parsed(values), settings, now_ms)
+            _has_rate(price, exchange)
+        except UsageError as error:
+            bad.append((line, str(error)))
+            continue
+        prices.append(price)
+        lines.append(line)
+    plan = changes(kept.listing(session), prices, supersede=supersede, skip_same=True)
+    bad += [(lines[place], why) for place, why in plan.refused]
+    if bad:
+        raise refused(len(given), [f"{unit} {line}: {why}" for line, why in sorted(bad)])
+    made = _apply(session, plan)
+    return ImportView(
+        added_count=len(made),
+        unchanged_count=len(plan.same),
+        ended_count=len(plan.ends),
+        prices=[_view(price, exchange, now_ms) for price in made],
+    )
+
+
+def end(session: Session, settings: Settings, now_ms: int, id_: int, valid_to: str) -> PriceView:
+    """Let a price end, or end elsewhere; what it priced before stays priced.
+
+    Raises:
+        NotFoundError: there is none of that key. UsageError: it cannot end then; says why.
+    """
+    kept.lock(session)
+    price = kept.get(session, id_)
+    if price is None:
+        raise _missing(id_)
+    valid_to_ms = when(valid_to, settings, now_ms, "valid_to")
+    if valid_to_ms <= price.valid_from_ms:
+        raise UsageError(
+            f"valid_to is {valid_to!r}, not after the start of price {id_} ({described(price)}): give a later time, or remove it"
         )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    return _view(kept.insert_all(session, [checked])[0])
+    if price.upfront is not None and valid_to_ms != price.valid_to_ms:
+        raise UsageError(prepaid(price))
+    if price.valid_to_ms is not None and valid_to_ms > price.valid_to_ms:
+        others = [other for other in kept.listing(session) if other.id != id_]
+        longer = kept.end(session, id_, valid_to_ms)
+        plan = changes(others, [longer], supersede=False)
+        if plan.refused:
+            raise UsageError(f"price {id_} cannot end at {valid_to}: {plan.refused[0][1]}")
+    exchange = Exchange(exchange_rates.listing(session))
+    return _view(kept.end(session, id_, valid_to_ms), exchange, now_ms)
 
 
 def remove(session: Session, id_: int) -> None:
@@ -77,18 +190,62 @@ def remove(session: Session, id_: int) -> None:
         NotFoundError: there is none of that key.
     """
     if not kept.delete(session, id_):
-        raise NotFoundError(f"no price {id_}: GET /api/v1/prices lists them")
+        raise _missing(id_)
 
 
-def _view(record: UserPrice) -> PriceView:
+def _missing(id_: int) -> NotFoundError:
+    return NotFoundError(f"no price {id_}: list the prices for their numbers")
+
+
+def _apply(session: Session, plan: Changes) -> list[UserPrice]:
+    for id_, valid_to_ms in plan.ends.items():
+        kept.end(session, id_, valid_to_ms)
+    return kept.insert_all(session, plan.add)
+
+
+def _has_rate(price: UserPrice, exchange: Exchange) -> None:
+    """Refuse a price that would be unpriced from its first day."""
+    if exchange.usd_per_unit(price.currency, price.valid_from_ms) is None:
+        raise UsageError(
+            f"price of {described(price)}: {exchange.missing(price.currency)}, or let the price start later (valid_from)"
+        )
+
+
+def _view(price: UserPrice, exchange: Exchange, now_ms: int) -> PriceView:
+    last_ms = max(price.valid_from_ms, now_ms)
+    if price.valid_to_ms is not None:
+        last_ms = min(last_ms, price.valid_to_ms - 1)
+    rate = exchange.usd_per_unit(price.currency, last_ms)
+    effective = effective_amount(price)
+    owned = price.inputs if price.billing == "owned" else None
     return PriceView(
-        id=record.id,
-        scope_kind=record.scope_kind,
-        scope_value=record.scope_value,
-        usd_per_gpu_hour=record.amount_per_gpu_hour,
-        billing=record.billing,
-        gpus_per_unit=record.gpus_per_unit,
-        valid_from=from_ms(record.valid_from_ms),
-        valid_to=None if record.valid_to_ms is None else from_ms(record.valid_to_ms),
-        note=record.note,
+        id=price.id,
+        scope_kind=price.scope_kind,
+        scope_value=price.scope_value,
+        amount_per_gpu_hour=price.amount_per_gpu_hour,
+        currency=price.currency,
+        usd_per_gpu_hour=None if rate is None else rounded(effective * rate),
+        billing=price.billing,
+        gpus_per_unit=price.gpus_per_unit,
+        valid_from=from_ms(price.valid_from_ms),
+        valid_to=None if price.valid_to_ms is None else from_ms(price.valid_to_ms),
+        commitment=price.commitment,
+        committed_gpus=price.committed_gpus,
+        upfront=price.upfront,
+        effective_amount_per_gpu_hour=rounded(effective),
+        spot_effective_amount_per_gpu_hour=spot_effective(price),
+        inputs=price.inputs,
+        owned_rate=None if owned is None else _figured(OwnedInputs.of(owned)),
+        note=price.note,
     )
+
+
+def _figured(inputs: OwnedInputs) -> dict[str, Any]:
+    rate = owned_rate(inputs)
+    return {
+        "capital_per_year": rate.capital_per_year,
+        "running_per_year": rate.running_per_year,
+        "gpu_hours_per_year": rate.gpu_hours_per_year,
+        "amount_per_gpu_hour": rate.amount_per_gpu_hour,
+        "energy": rate.energy,
+    }
