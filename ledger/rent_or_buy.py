@@ -12,6 +12,7 @@ Money is US dollars, power kW at the node's own meter (IT load, before PUE), tim
     U_breakeven  = fixed_year / ((N×rent − var_h) × 8760)                     above 1: renting wins at any use
     payback_h    = K / (N×rent×U − opex_year/8760 − var_h×U)                  only if positive, else never
 
+A node that is up for a share ``a`` of the time only serves U×a; what is wanted while it is down is rented on both sides.
 Source: cost-model 2, whose worked example is a unit test. Like is compared with like: same GPU, same count; storage,
 egress and tax are on neither side, and ``assumptions`` says so.
 """
@@ -21,12 +22,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from itertools import product
-from math import pow as power
 from typing import Final
 
+from core.breakeven import capex_per_year_usd
 from core.evidence import Price, Site
 from core.money import usd
-from core.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+from core.owned_machine import OwnedMachine
+from core.units import HOURS_PER_MONTH
 from ledger.rent_or_buy_inputs import RentOrBuyInputs
 from ledger.share import rounded
 
@@ -89,52 +91,26 @@ class RentOrBuyResult:
     assumptions: Mapping[str, object]
 
 
-def capital_recovery(rate: float, years: float) -> float:
-    """Yearly payment that recovers 1 dollar over ``years`` at ``rate``."""
-    return 1.0 / years if rate == 0 else rate / (1.0 - power(1.0 + rate, -years))
-
-
 def capex_per_year(inputs: RentOrBuyInputs, capex_usd: float) -> float:
     """Purchase less residual, as equal yearly payments, USD."""
-    rate, years = inputs.cost_of_capital_ratio, inputs.life_years
-    worth_later = inputs.residual_ratio * capex_usd / power(1.0 + rate, years)
-    return (capex_usd - worth_later) * capital_recovery(rate, years)
+    residual = inputs.residual_ratio * capex_usd
+    return capex_per_year_usd(capex_usd, residual, inputs.cost_of_capital_ratio, inputs.life_years)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One set of inputs that is complete but for the use."""
+    """The node at one rent."""
 
-    inputs: RentOrBuyInputs
-    capex_usd: float
-    opex_year_usd: float
-    var_usd_per_h: float
+    machine: OwnedMachine
     rent_usd_per_gpu_h: float
 
-    @property
-    def fixed_year_usd(self) -> float:
-        return capex_per_year(self.inputs, self.capex_usd) + self.opex_year_usd
-
-    def own_year_usd(self, use: float) -> float:
-        return self.fixed_year_usd + self.var_usd_per_h * HOURS_PER_YEAR * use
-
-    def rent_year_usd(self, use: float) -> float:
-        return self.inputs.gpu_count * self.rent_usd_per_gpu_h * HOURS_PER_YEAR * use
-
-    def own_usd_per_gpu_h(self, use: float) -> float | None:
-        wanted_gpu_h = self.inputs.gpu_count * HOURS_PER_YEAR * use
-        return self.own_year_usd(use) / wanted_gpu_h if wanted_gpu_h > 0 else None
-
     def payback_months(self, use: float) -> float | None:
-        saved_year = self.rent_year_usd(use) - self.opex_year_usd - self.var_usd_per_h * HOURS_PER_YEAR * use
-        if saved_year <= 0:
-            return None
-        return self.capex_usd / (saved_year / HOURS_PER_YEAR) / HOURS_PER_MONTH
+        hours = self.machine.payback_h(self.rent_usd_per_gpu_h, use)
+        return None if hours is None else hours / HOURS_PER_MONTH
 
     @property
     def breakeven_utilisation(self) -> float | None:
-        saved_h = self.inputs.gpu_count * self.rent_usd_per_gpu_h - self.var_usd_per_h
-        return self.fixed_year_usd / (saved_h * HOURS_PER_YEAR) if saved_h > 0 else None
+        return self.machine.breakeven_utilisation(self.rent_usd_per_gpu_h)
 
     @property
     def opex_exceeds_rent(self) -> bool:
@@ -159,7 +135,7 @@ def evaluate(inputs: RentOrBuyInputs) -> RentOrBuyResult:
     case = _case(inputs, 1.0 if rent is None else rent)
     use = 1.0 if inputs.utilisation is None else inputs.utilisation
     verdict, reason = _verdict(inputs, case, missing)
-    own = None if case is None else case.own_usd_per_gpu_h(use)
+    own = None if case is None else case.machine.own_usd_per_gpu_h(use)
     known = case is not None and rent is not None
     breakeven = case.breakeven_utilisation if case is not None and known else None
     measured = inputs.utilisation is not None
@@ -172,8 +148,12 @@ def evaluate(inputs: RentOrBuyInputs) -> RentOrBuyResult:
         breakeven_hours_per_day=None if breakeven is None else 24 * breakeven,
         own_usd_per_gpu_h=_usd(own),
         rent_usd_per_gpu_h=_usd(rent),
-        own_usd_per_year=_usd(case.own_year_usd(use)) if case is not None and measured else None,
-        rent_usd_per_year=_usd(case.rent_year_usd(use)) if case is not None and known and measured else None,
+        own_usd_per_year=_usd(case.machine.own_usd_per_year(case.rent_usd_per_gpu_h, use))
+        if case is not None and measured and (known or inputs.availability_ratio == 1)
+        else None,
+        rent_usd_per_year=_usd(case.machine.rent_usd_per_year(case.rent_usd_per_gpu_h, use))
+        if case is not None and known and measured
+        else None,
         ranges=_ranges(inputs, rent) if known and rent is not None else {},
         firm=_firm(inputs, rent, verdict),
         assumptions=inputs.assumptions(),
@@ -188,6 +168,7 @@ def of_site(
     utilisation_p25: float | None = None,
     utilisation_p75: float | None = None,
     utilisation_basis: str = "measured",
+    power_basis: str = "settings of the site",
 ) -> RentOrBuyInputs:
     """Inputs from the site's settings, the price in force and the measured use."""
     return RentOrBuyInputs(
@@ -208,15 +189,13 @@ def of_site(
         utilisation_p25=utilisation_p25,
         utilisation_p75=utilisation_p75,
         utilisation_basis=utilisation_basis,
+        power_basis=power_basis,
     )
 
 
 def _case(inputs: RentOrBuyInputs, rent: float) -> _Case | None:
-    opex = inputs.opex_per_year()
-    var = inputs.var_usd_per_h()
-    if inputs.capex_usd is None or opex is None or var is None:
-        return None
-    return _Case(inputs, inputs.capex_usd, opex, var, rent)
+    machine = inputs.machine()
+    return None if machine is None else _Case(machine, rent)
 
 
 def _verdict(inputs: RentOrBuyInputs, case: _Case | None, missing: tuple[str, ...]) -> tuple[Verdict, str]:
@@ -231,7 +210,8 @@ def _verdict(inputs: RentOrBuyInputs, case: _Case | None, missing: tuple[str, ..
     need = f"Owning breaks even at {breakeven:.0%} of all hours ({24 * breakeven:.1f} h a day)"
     use, low, high = inputs.utilisation, inputs.utilisation_p25, inputs.utilisation_p75
     if use is None:
-        return Verdict.UNKNOWN, f"{need}; how many hours the machine is wanted is not known."
+        why = inputs.utilisation_basis or "how many hours the machine is wanted is not known"
+        return Verdict.UNKNOWN, f"{need}; {why}."
     if low is not None and high is not None and low < breakeven < high:
         return (
             Verdict.MIX,
@@ -254,14 +234,14 @@ def _corners(inputs: RentOrBuyInputs, rent: float) -> Iterable[tuple[_Case, floa
 
 def _ranges(inputs: RentOrBuyInputs, rent: float) -> dict[str, Spread]:
     corners = list(_corners(inputs, rent))
-    own = _spread([case.own_usd_per_gpu_h(use) for case, use in corners])
+    own = _spread([case.machine.own_usd_per_gpu_h(use) for case, use in corners])
     rents = _spread([case.rent_usd_per_gpu_h for case, _ in corners])
     return {
         "payback_months": _spread([case.payback_months(use) for case, use in corners]),
         "breakeven_utilisation": _spread([case.breakeven_utilisation for case, _ in corners]),
         "own_usd_per_gpu_h": Spread(_usd(own.low), _usd(own.high)),
         "rent_usd_per_gpu_h": Spread(_usd(rents.low), _usd(rents.high)),
-        "life_years": _spread([case.inputs.life_years for case, _ in corners]),
+        "life_years": _spread([case.machine.life_years for case, _ in corners]),
         "utilisation": _spread([use for _, use in corners])
         if inputs.utilisation is not None
         else Spread(None, None),

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.breakeven import capital_recovery_factor
 from core.evidence import Price, Site
-from ledger.rent_or_buy import Verdict, capex_per_year, capital_recovery, evaluate, of_site
+from ledger.rent_or_buy import Verdict, capex_per_year, evaluate, of_site
 from ledger.rent_or_buy_inputs import RentOrBuyInputs
 
 EXAMPLE = RentOrBuyInputs(
@@ -29,7 +30,7 @@ EXAMPLE = RentOrBuyInputs(
 
 
 def test_the_worked_examples_yearly_terms() -> None:
-    assert capital_recovery(0.08, 4) == pytest.approx(0.30192, abs=5e-6)
+    assert capital_recovery_factor(0.08, 4) == pytest.approx(0.30192, abs=5e-6)
     capex_year = capex_per_year(EXAMPLE, 330_000)
     opex_year = EXAMPLE.opex_per_year()
     assert opex_year is not None
@@ -187,7 +188,7 @@ def test_a_colo_fee_that_holds_the_power_is_not_charged_twice() -> None:
 
 
 def test_without_interest_the_capex_is_spread_evenly() -> None:
-    assert capital_recovery(0.0, 4) == 0.25
+    assert capital_recovery_factor(0.0, 4) == 0.25
     plain = replace(EXAMPLE, cost_of_capital_ratio=0.0)
     assert capex_per_year(plain, 330_000) == pytest.approx(330_000 * 0.85 / 4)
 
@@ -267,3 +268,51 @@ def test_at_the_break_even_use_both_cost_the_same_and_the_verdict_is_the_cheaper
         there = evaluate(replace(inputs, utilisation=breakeven))
         assert there.own_usd_per_gpu_h is not None
         assert float(there.own_usd_per_gpu_h) == pytest.approx(rent, rel=1e-4)
+
+
+def test_the_purchase_may_be_given_in_parts_and_each_is_shown() -> None:
+    parts = {
+        "capex_gpus_usd": 250_000.0,
+        "capex_chassis_usd": 40_000.0,
+        "capex_network_usd": 20_000.0,
+        "capex_storage_usd": 12_000.0,
+        "capex_installation_usd": 8_000.0,
+    }
+    split = replace(EXAMPLE, capex_usd=None, **parts)
+    result = evaluate(split)
+    assert result.own_usd_per_gpu_h == evaluate(EXAMPLE).own_usd_per_gpu_h
+    assert {name: result.assumptions[name] for name in parts} == parts
+    assert result.assumptions["capex_usd"] == 330_000.0
+    assert evaluate(replace(split, capex_usd=330_000.0)) == result
+    with pytest.raises(ValueError, match=r"capex_usd is 300000\.00 and capex_gpus_usd .* come to 330000\.00"):
+        replace(split, capex_usd=300_000.0)
+    with pytest.raises(ValueError, match="capex_gpus_usd come to 0"):
+        RentOrBuyInputs(capex_gpus_usd=0.0)
+
+
+def test_a_capex_of_nothing_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"capex_usd is 0\.0: give a value from 1"):
+        replace(EXAMPLE, capex_usd=0.0)
+
+
+def test_a_node_that_is_down_at_times_needs_more_use_to_pay() -> None:
+    up, often_down = evaluate(EXAMPLE), evaluate(replace(EXAMPLE, availability_ratio=0.9))
+    assert up.breakeven_utilisation is not None
+    assert often_down.breakeven_utilisation == pytest.approx(up.breakeven_utilisation / 0.9)
+    assert up.payback_months is not None
+    assert often_down.payback_months is not None
+    assert often_down.payback_months > up.payback_months
+    at_break_even = evaluate(
+        replace(EXAMPLE, availability_ratio=0.9, utilisation=often_down.breakeven_utilisation)
+    )
+    assert at_break_even.own_usd_per_year is not None
+    assert at_break_even.rent_usd_per_year is not None
+    assert float(at_break_even.own_usd_per_year) == pytest.approx(float(at_break_even.rent_usd_per_year))
+
+
+def test_why_there_is_no_use_is_part_of_the_answer() -> None:
+    result = evaluate(
+        replace(EXAMPLE, utilisation=None, utilisation_basis="3.2 weeks measured, 4 are needed")
+    )
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.reason.endswith("; 3.2 weeks measured, 4 are needed.")
