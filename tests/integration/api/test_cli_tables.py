@@ -1,16 +1,14 @@
 """The table commands: from a database and from a server, as JSON and as text, and their exit codes."""
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from fleet_for_tests import ENGINE, A, B, C, settings_for
+from fleet_for_tests import ENGINE, A, B, C
+from server_for_tests import serving
 
-from api.app import create_app
 from gpuwise.__main__ import main
 
 TABLES = [
@@ -23,32 +21,11 @@ TABLES = [
 ]
 
 
-class Running(uvicorn.Server):
-    """A server in a thread; ``ready`` is set once it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-
 @pytest.fixture(scope="module")
 def server(filled_sqlite: str) -> Iterator[str]:
     """Address of gpuwise over the small fleet."""
-    config = uvicorn.Config(
-        create_app(settings_for(filled_sqlite)), port=0, log_level="error", lifespan="off"
-    )
-    running = Running(config)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    assert running.ready.wait(20)
-    port = running.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    running.should_exit = True
-    thread.join(10)
+    with serving(filled_sqlite) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)
