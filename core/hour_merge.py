@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from core.activity import Activity
 from core.histogram import Histogram
-from core.hours import BatchPoint, EngineHour, GpuHour, HostHour
+from core.hours import BatchPoint, EngineHour, GpuHour, HostHour, ShareMethod
 from core.samples import EnergyMethod
 
 MEANS: Final = (
@@ -40,7 +40,7 @@ HOST_MEANS: Final = (
 MIN_ENERGY_SHARE: Final = 0.95
 """An engine's busy energy is a figure only when it was measured for this share of its busy time: what is missing
 would make tokens per joule look better by as much."""
-WEAKEST_LAST: Final = ("whole", "memory_time", "even")
+WEAKEST_LAST: Final = tuple(ShareMethod)
 """How shared GPUs are split; together the weakest of them."""
 
 _BY_COVERED: Final = (*MEANS, "pcie_bytes_per_s", "nvlink_bytes_per_s")

@@ -5,9 +5,9 @@ from decimal import Decimal
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
+from core.hours import ShareMethod
 from core.samples import EnergyMethod
 from store.models.base import Base, BigKey, one_of
-from store.models.usage_hour import SHARE_METHODS
 
 LINE_KINDS = ("workload", "unattributed", "idle", "gap")
 
@@ -26,7 +26,7 @@ class LedgerDayRow(Base):
     __tablename__ = "ledger_day"
     __table_args__ = (
         CheckConstraint(one_of("kind", LINE_KINDS), name="kind"),
-        CheckConstraint(one_of("share_method", SHARE_METHODS), name="share_method"),
+        CheckConstraint(one_of("share_method", ShareMethod), name="share_method"),
         CheckConstraint(one_of("energy_method", EnergyMethod), name="energy_method"),
         CheckConstraint("to_ms > from_ms", name="to_ms"),
         Index(None, "gpu_id", "day_ms"),

@@ -3,8 +3,8 @@
 from sqlalchemy import CheckConstraint, ForeignKey, Integer, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from core.hours import ShareMethod
 from store.models.base import Base, BigKey, one_of
-from store.models.usage_hour import SHARE_METHODS
 
 
 class UsageDayRow(Base):
@@ -13,7 +13,7 @@ class UsageDayRow(Base):
     __tablename__ = "usage_day"
     __table_args__ = (
         UniqueConstraint("gpu_id", "day_ms", "workload_id"),
-        CheckConstraint(one_of("share_method", SHARE_METHODS), name="share_method"),
+        CheckConstraint(one_of("share_method", ShareMethod), name="share_method"),
     )
 
     id: Mapped[BigKey]

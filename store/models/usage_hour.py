@@ -3,9 +3,8 @@
 from sqlalchemy import CheckConstraint, ForeignKey, Integer, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from core.hours import ShareMethod
 from store.models.base import Base, BigKey, one_of
-
-SHARE_METHODS = ("whole", "memory_time", "even")
 
 
 class UsageHourRow(Base):
@@ -17,7 +16,7 @@ class UsageHourRow(Base):
     __tablename__ = "usage_hour"
     __table_args__ = (
         UniqueConstraint("gpu_id", "hour_ms", "workload_id"),
-        CheckConstraint(one_of("share_method", SHARE_METHODS), name="share_method"),
+        CheckConstraint(one_of("share_method", ShareMethod), name="share_method"),
     )
 
     id: Mapped[BigKey]

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from core.activity import Activity
 from core.evidence import Window
+from core.hour_merge import WEAKEST_LAST
 from core.readings import WorkloadKey
 from core.samples import EnergyMethod
 from core.units import HOUR_MS
@@ -28,8 +29,6 @@ from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
 from store.queries.hours import within
 
-SHARE_METHODS: Final = ("whole", "memory_time", "even")
-"""From strongest to weakest; a sum has the weakest of its parts."""
 _ADDED: Final = (
     "covered_s",
     "energy_j",
@@ -156,7 +155,9 @@ def _gpu_sum(row: Sequence[Any], stretches: Stretches) -> GpuSum:
 def workload_sums(session: Session, window: Window, stretches: Stretches) -> list[WorkloadSum]:
     """Usage of known workloads in hours that overlap the window, by GPU, stretch and workload."""
     row = UsageHourRow
-    weakness = case(*((row.share_method == name, at) for at, name in enumerate(SHARE_METHODS)), else_=0)
+    weakness = case(
+        *((row.share_method == method.value, at) for at, method in enumerate(WEAKEST_LAST)), else_=0
+    )
     inner = (
         select(
             row.gpu_id,
@@ -202,7 +203,7 @@ def workload_sums(session: Session, window: Window, stretches: Stretches) -> lis
             active_s,
             effective_s,
             energy_j,
-            SHARE_METHODS[weakness],
+            WEAKEST_LAST[weakness].value,
         )
         for (
             kind,
