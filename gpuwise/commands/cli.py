@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "energy": "gpuwise.commands.tables:energy",
     "engines": "gpuwise.commands.tables:engines",
     "owners": "gpuwise.commands.owners:owners",
+    "plan": "gpuwise.commands.plan:plan",
     "report": "gpuwise.commands.report:report",
     "db": "gpuwise.commands.db:db",
     "token": "gpuwise.commands.token:token",
