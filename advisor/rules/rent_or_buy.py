@@ -34,10 +34,10 @@ from advisor.fleet import CASH_BILLING, billing
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.waterfall import base_of
 from catalog import gpu_prices, gpu_specs
-from core import breakeven
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence, Price, Site
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
+from core.owned_machine import OwnedMachine
 from core.units import DAY_MS, HOURS_PER_MONTH, HOURS_PER_YEAR
 
 RULE_ID: Final = "rent-or-buy"
@@ -214,43 +214,24 @@ def _is_machine_of(gpu_key: str, site: Site, *, sole: bool, limits: RentOrBuyLim
     return low <= site.own_capex_usd <= high
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Yearly fixed and hourly variable cost of an owned machine."""
-
-    fixed_usd_year: float
-    variable_usd_h: float
-    gpu_count: int
-
-    def break_even(self, rent_usd_gpu_h: float) -> float:
-        """Use above which owning is cheaper; infinite when it never is."""
-        found = breakeven.breakeven_utilisation(
-            self.fixed_usd_year, self.variable_usd_h, self.gpu_count, rent_usd_gpu_h
-        )
-        return float("inf") if found is None else found
-
-    def advantage(self, use: float, rent_usd_gpu_h: float) -> float:
-        """Dollars a month per GPU that owning saves at that use; negative: renting is cheaper."""
-        own = breakeven.own_usd_per_gpu_h(self.fixed_usd_year, self.variable_usd_h, self.gpu_count, use)
-        if own is None:
-            return -self.fixed_usd_year / self.gpu_count / HOURS_PER_YEAR * HOURS_PER_MONTH
-        return (rent_usd_gpu_h - own) * use * HOURS_PER_MONTH
+def _machine(site: Site) -> OwnedMachine:
+    machine = OwnedMachine.of_site(site)
+    assert machine is not None, "asked for by _missing"
+    return machine
 
 
-def _costs(site: Site, life_years: float) -> Costs:
-    """Cost-model 2; life is that of the case."""
-    assert site.own_capex_usd is not None
-    assert site.tariff_usd_per_kwh is not None
-    capex = site.own_capex_usd
-    capital = breakeven.capex_per_year_usd(
-        capex, site.own_residual_ratio * capex, site.own_cost_of_capital_ratio, life_years
+def _break_even(machine: OwnedMachine, rent_usd_gpu_h: float) -> float:
+    """Use above which owning is cheaper; infinite when it never is."""
+    found = machine.breakeven_utilisation(rent_usd_gpu_h)
+    return float("inf") if found is None else found
+
+
+def _advantage(machine: OwnedMachine, rent_usd_gpu_h: float, use: float) -> float:
+    """Dollars a month per GPU that owning saves at that use; negative: renting is cheaper."""
+    difference = machine.rent_usd_per_year(rent_usd_gpu_h, use) - machine.own_usd_per_year(
+        rent_usd_gpu_h, use
     )
-    idle = breakeven.energy_usd_per_h(site.own_idle_kw, site.pue, site.tariff_usd_per_kwh)
-    work = breakeven.energy_usd_per_h(
-        site.own_active_kw - site.own_idle_kw, site.pue, site.tariff_usd_per_kwh
-    )
-    fixed = capital + site.own_maintenance_ratio * capex + site.own_staff_usd_per_year + idle * HOURS_PER_YEAR
-    return Costs(fixed, work, site.own_gpu_count)
+    return difference / machine.gpu_count / HOURS_PER_YEAR * HOURS_PER_MONTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,13 +250,14 @@ def _case(evidence: Evidence, group: Group, limits: RentOrBuyLimits) -> Case:
     lives = (max(0.5, years - spread), years, years + spread)
     rents = (rent * limits.rent_low_ratio, rent, rent * limits.rent_high_ratio)
     uses = (group.use_at(0.25), group.use, group.use_at(0.75))
-    middle = _costs(site, site.own_life_years)
-    points = [_costs(site, life).break_even(r) for life, r in product(lives, rents)]
-    gains = [_costs(site, life).advantage(use, r) for life, r, use in product(lives, rents, uses)]
-    at_middle = middle.advantage(group.use, rent)
+    middle = _machine(site)
+    machines = [replace(middle, life_years=life) for life in lives]
+    points = [_break_even(machine, r) for machine, r in product(machines, rents)]
+    gains = [_advantage(machine, r, use) for machine, r, use in product(machines, rents, uses)]
+    at_middle = _advantage(middle, rent, group.use)
     return Case(
         rent,
-        Range(min(points), middle.break_even(rent), max(points)),
+        Range(min(points), _break_even(middle, rent), max(points)),
         Range(min(*gains, at_middle), at_middle, max(*gains, at_middle)),
     )
 
@@ -298,23 +280,18 @@ def _judged(evidence: Evidence, group: Group, subject: Subject, limits: RentOrBu
         else:
             yield _buy(evidence, group, subject, case, machines)
     elif group.paid == "owned" and group.use_at(0.75) < case.break_even.p10:
-        yield _rent(evidence, group, subject, case)
+        yield _rent(evidence, group, subject, case, len(group.gpus))
 
 
 def _buy(evidence: Evidence, group: Group, subject: Subject, case: Case, machines: int) -> Finding:
     count = machines * evidence.site.own_gpu_count
-    cash = _cash(evidence, group.gpus[:count], case.advantage)
-    return _finding(
-        evidence,
-        group,
-        subject,
-        case,
+    return replace(
+        _rent(evidence, group, subject, case, count),
         cause="buy",
         title=f"Buy rather than rent {count} × {group.gpu_key}",
         state="rented above break-even",
-        saving=Saving(cash_usd_month=cash),
+        saving=Saving(cash_usd_month=_cash(evidence, group.gpus[:count], case.advantage)),
         no_figure=None,
-        count=count,
     )
 
 
@@ -327,34 +304,7 @@ def _cash(evidence: Evidence, gpus: Sequence[GpuEvidence], advantage_usd_month: 
     return Range(min(wanted.p10, spend), min(wanted.p50, spend), min(wanted.p90, spend))
 
 
-def _rent(evidence: Evidence, group: Group, subject: Subject, case: Case) -> Finding:
-    return _finding(
-        evidence,
-        group,
-        subject,
-        case,
-        cause="rent",
-        title=f"Rent rather than replace {group.gpu_key} when its life ends",
-        state="owned below break-even",
-        saving=Saving(),
-        no_figure="No figure: the machines are paid. The comparison counts at the next purchase.",
-        count=len(group.gpus),
-    )
-
-
-def _finding(
-    evidence: Evidence,
-    group: Group,
-    subject: Subject,
-    case: Case,
-    *,
-    cause: str,
-    title: str,
-    state: str,
-    saving: Saving,
-    no_figure: str | None,
-    count: int,
-) -> Finding:
+def _rent(evidence: Evidence, group: Group, subject: Subject, case: Case, count: int) -> Finding:
     span_h = max(digest(evidence, gpu).observed_h for gpu in group.gpus)
     covered_h = sum(digest(evidence, gpu).covered_h for gpu in group.gpus) / len(group.gpus)
     grade, confidence = graded(
@@ -366,20 +316,20 @@ def _finding(
     return Finding(
         rule_id=RULE_ID,
         subject=subject,
-        cause=cause,
-        title=title,
+        cause="rent",
+        title=f"Rent rather than replace {group.gpu_key} when its life ends",
         because=(
             f"GPUs work {group.use:.0%} of the time ({group.use_at(0.25):.0%}–{group.use_at(0.75):.0%} of the days' middle"
             f" half); an owned machine breaks even at {_percent(case.break_even.p50)}"
             f" ({_percent(case.break_even.p10)}–{_percent(case.break_even.p90)})."
         ),
-        state=state,
+        state="owned below break-even",
         confidence=confidence,
         grade=grade,
         effort=Effort.HIGH,
         risk=Risk.HIGH,
-        saving=saving,
-        no_figure=no_figure,
+        saving=Saving(),
+        no_figure="No figure: the machines are paid. The comparison counts at the next purchase.",
         evidence=_facts(evidence, group, case, count),
         actions=(
             Action(
@@ -406,15 +356,8 @@ def _percent(share: float) -> str:
 
 
 def _facts(evidence: Evidence, group: Group, case: Case, count: int) -> dict[str, Any]:
-    site, middle = evidence.site, _costs(evidence.site, evidence.site.own_life_years)
-    opex = breakeven.own_opex_usd_per_h(
-        site.own_maintenance_ratio * (site.own_capex_usd or 0.0)
-        + site.own_staff_usd_per_year
-        + breakeven.energy_usd_per_h(site.own_idle_kw, site.pue, site.tariff_usd_per_kwh or 0.0)
-        * HOURS_PER_YEAR,
-        middle.variable_usd_h,
-    )
-    payback_h = breakeven.payback_hours(site.own_capex_usd or 0.0, case.rent * site.own_gpu_count, opex)
+    site, machine = evidence.site, _machine(evidence.site)
+    payback_h = machine.payback_h(case.rent, 1.0)
     share = sum(digest(evidence, gpu).coverage for gpu in group.gpus) / len(group.gpus)
     return {
         **window_facts(evidence, share),
@@ -427,9 +370,7 @@ def _facts(evidence: Evidence, group: Group, case: Case, count: int) -> dict[str
         "breakeven_p10_ratio": _finite(case.break_even.p10),
         "breakeven_p50_ratio": _finite(case.break_even.p50),
         "breakeven_p90_ratio": _finite(case.break_even.p90),
-        "own_usd_per_gpu_h": breakeven.own_usd_per_gpu_h(
-            middle.fixed_usd_year, middle.variable_usd_h, middle.gpu_count, group.use
-        ),
+        "own_usd_per_gpu_h": machine.own_usd_per_gpu_h(group.use),
         "payback_months_at_full_use": None if payback_h is None else round(payback_h / HOURS_PER_MONTH, 2),
         "capex_usd": site.own_capex_usd,
         "life_years": site.own_life_years,
