@@ -3,7 +3,8 @@
 What it finds
     GPUs that were empty without interruption up to now: under 5 % busy, no compute process, under 2 % of memory in
     use; or a process that holds less than 1 GiB, too little for a model, which is said ("small context held"). At
-    least 24 h where capacity is rented, at least 7 days where it is owned. Gaps in the data do not count as empty.
+    least 24 h where capacity is rented, at least 7 days where it is owned. Gaps in the data do not count as empty. A
+    host whose GPUs are all empty is one finding.
 
 Why it costs
     The card is billed, or has been bought, and does nothing. The bill falls only when a whole billing unit can be

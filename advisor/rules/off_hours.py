@@ -4,7 +4,8 @@ What it finds
     GPUs with hours of the week (168 bins, in UTC) in which they were idle for at least 90 % of the hour in three of
     four weeks, at least two such hours in a row. With less than four weeks every week must agree, and the finding is
     tentative. A schedule made without the last week is run over the last week: what it would have saved and which
-    minutes of work it would have cut off are told, and where they are many there is no finding.
+    minutes of work it would have cut off are told, and where they are many there is no finding. A host whose GPUs all
+    have off hours, most of them in common, is one finding.
 
 Why it costs
     The card is billed by night and at the weekend as by day. The bill falls only when the whole billing unit can be
