@@ -100,8 +100,11 @@ def seed(
         hours += roll_up(engine, now_ms=now_ms).gpu_hours
         progress("roll up", done, len(tasks))
     hours += roll_up(engine, now_ms=now_ms).gpu_hours  # what a seed that was ended halfway had left
+    progress("price", 0, 1)
+    _run(engine, settings, now_ms, "ledger")
+    progress("price", 1, 1)
     progress("advise", 0, 1)
-    _advise(engine, settings, now_ms)
+    _run(engine, settings, now_ms, "advice")
     progress("advise", 1, 1)
     return Seeded(samples, hours, now_ms)
 
@@ -172,8 +175,8 @@ def _ignore_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _advise(engine: Engine, settings: Settings, now_ms: int) -> None:
-    from api.jobs.advice import ADVICE
+def _run(engine: Engine, settings: Settings, now_ms: int, name: str) -> None:
     from api.jobs.model import run_job
+    from gpuwise.scheduler import by_name
 
-    run_job(ADVICE, engine, settings, now_ms)
+    run_job(by_name(name), engine, settings, now_ms)

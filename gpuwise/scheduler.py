@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from advisor.limits_book import limits_book
 from api.jobs.advice import ADVICE
+from api.jobs.ledger import LEDGER
 from api.jobs.model import Job, run_job
 from api.jobs.retention import RETENTION
 from api.jobs.roll_up import ROLL_UP
@@ -26,8 +27,8 @@ from store.schema import ensure_ready
 
 log = logging.getLogger(__name__)
 
-JOBS: Final = (ROLL_UP, ADVICE, VERIFICATION, RETENTION, WEEKLY_REPORT)
-AT_START: Final = (ROLL_UP, ADVICE)
+JOBS: Final = (ROLL_UP, LEDGER, ADVICE, VERIFICATION, RETENTION, WEEKLY_REPORT)
+AT_START: Final = (ROLL_UP, LEDGER, ADVICE)
 """Run once when the process starts, so that a new installation does not wait an hour for its first advice."""
 
 

@@ -36,6 +36,7 @@ from store.hour_rows import (
 )
 from store.keys import attributes_text, workload_key
 from store.known import KnownEngine, KnownGpu, KnownHost
+from store.ledger_marks import mark_hours
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
@@ -111,6 +112,7 @@ class HourWriter:
                 )
             rows.append(gpu_hour_values(hour, gpu_id) | _span_values(span))
             written[hour.gpu_uuid, hour.hour_ms] = old is not None
+        mark_hours(connection, [(row["gpu_id"], row["hour_ms"]) for row in rows])
         replace_rows(connection, GpuHourRow.__table__, rows)
         mark_days(connection, "gpu", [(row["gpu_id"], row["hour_ms"]) for row in rows])
         self.gpu_hours += len(rows)

@@ -35,11 +35,12 @@ class LedgerBook:
     _owned: dict[tuple[int | None, str | None, int], Owner | None] = field(init=False, default_factory=dict)
 
     def stretches(self, gpu: LedgerGpu, from_ms: int, to_ms: int) -> list[Stretch]:
-        """Whole hours from ``from_ms`` to ``to_ms``, cut where price or place of a GPU change."""
+        """Whole hours from ``from_ms`` to ``to_ms``, cut where the price, place or owner of a line may change."""
         spec = spec_of(gpu.identity)
         gpu_key = None if spec is None else spec.gpu_key
         starts = {from_ms, *_hours_after(self.prices.borders, from_ms, to_ms)}
         starts.update(_hours_after(self.places.borders, from_ms, to_ms))
+        starts.update(_hours_after(self.owners.borders, from_ms, to_ms))
         edges = [*sorted(starts), to_ms]
         found: list[Stretch] = []
         for at, start in enumerate(edges[:-1]):

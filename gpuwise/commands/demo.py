@@ -17,6 +17,7 @@ Report = Callable[[str, int, int], None]
 PHASES: Final = {
     "simulate": "simulating {days} days of 32 GPUs",
     "roll up": "folding samples into hours",
+    "price": "pricing the days",
     "advise": "running the rules",
 }
 

@@ -7,6 +7,7 @@ from sqlalchemy import BigInteger, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from core.days import day_of
+from core.units import DAY_MS
 from store.models.ledger_pending import LedgerPendingRow
 
 
@@ -14,13 +15,20 @@ def mark(session: Session, from_ms: int, to_ms: int | None, gpu_uuids: Collectio
     """Mark the UTC days from ``from_ms`` (inclusive) to ``to_ms`` (exclusive; None: all later ones) of GPUs.
 
     One statement over the days there are, in the caller's transaction: lines and what they depend on change together.
-    ``gpu_uuids`` None: every GPU.
+    Days that have lines only (a GPU's gaps) are among them; days whose hours are past their age are not, because
+    nothing could make their lines anew. A day that is marked already is marked anew: whoever works on it now works with
+    what was. ``gpu_uuids`` None: every GPU.
     """
-    only = "" if gpu_uuids is None else "AND day.gpu_id IN (SELECT id FROM gpu WHERE gpu_uuid IN :uuids) "
+    only = "" if gpu_uuids is None else "AND gpu_id IN (SELECT id FROM gpu WHERE gpu_uuid IN :uuids) "
     statement = text(
         "INSERT INTO ledger_pending (gpu_id, day_ms, mark) "
-        "SELECT day.gpu_id, day.day_ms, CAST(:mark AS bigint) FROM gpu_day AS day "
-        f"WHERE day.day_ms >= :from_ms AND day.day_ms < :to_ms {only}"
+        "SELECT gpu_id, day_ms, CAST(:mark AS bigint) FROM ("
+        "SELECT gpu_id, day_ms FROM gpu_day WHERE day_ms >= :from_ms AND day_ms < :to_ms "
+        f"UNION SELECT gpu_id, from_ms - from_ms % {DAY_MS} FROM ledger_day "
+        f"WHERE day_ms >= :from_ms - {2 * DAY_MS} AND day_ms < :to_ms AND kind = 'gap' "
+        "AND from_ms >= (SELECT min(day_ms) FROM gpu_day) "
+        "UNION SELECT gpu_id, day_ms FROM ledger_pending WHERE day_ms < :to_ms"
+        f") AS day WHERE day_ms >= :from_ms - {DAY_MS} {only}"
         "ON CONFLICT (gpu_id, day_ms) DO UPDATE SET mark = excluded.mark"
     ).bindparams(bindparam("mark", type_=BigInteger))
     values: dict[str, object] = {

@@ -1,0 +1,237 @@
+"""Days of the ledger: marked GPU-days priced anew from their hours and written, resumable anywhere, safe to run twice.
+
+A day is either what its hours, prices, places and owners give, or marked (``api.resources.ledger_basis`` marks all where
+settings or shipped facts changed). Lines outlive their hours (``hour_days``): days whose hours are gone stay as they are.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from api.resources.ledger_basis import prepare
+from api.resources.ledger_book import LedgerBook, ledger_book
+from api.resources.ledger_hours import workloads_in
+from core.clock import from_ms
+from core.place import Place
+from core.readings import WorkloadKey
+from core.settings import Settings
+from core.units import DAY_MS
+from ledger.calendar import Span, utc_month_parts
+from ledger.day_lines import DayLines, added, differences
+from ledger.gpu_lines import Stretch, gpu_lines
+from store import ledger_marks
+from store.engine import session_scope
+from store.ledger_marks import LedgerMark
+from store.ledger_reader import LedgerGpu, hour_rows, ledger_gpus, use_rows
+from store.ledger_writer import LedgerWriter, Priced, Row, Written
+from store.lock import ledger_lock
+from store.queries import ledger_pending
+from store.queries.workloads import workload_keys
+
+MARKS_AT_ONCE: Final = 720
+"""GPU-days in one transaction: some seventeen thousand hours, and well under a second of holding the write lock."""
+REASON: Final = "samples, prices, tariffs, sites or owners changed after the month was closed"
+T = TypeVar("T", bound=Hashable)
+Progress = Callable[[int, int], None]
+"""Told how many marks are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Materialised:
+    """What one run did. ``busy``: another process is at it, and nothing was done here."""
+
+    gpu_days: int = 0
+    lines: int = 0
+    corrections: int = 0
+    pending_left: int = 0
+    busy: bool = False
+
+
+def materialise(
+    engine: Engine, settings: Settings, now_ms: int, progress: Progress = lambda _done, _total: None
+) -> Materialised:
+    """Write every marked day; days that are marked meanwhile are left for the next run.
+
+    Raises:
+        GpuwiseError: the accounting time zone changed while months are closed in the old one.
+    """
+    with ledger_lock(engine) as held:
+        if not held:
+            return Materialised(busy=True)
+        with session_scope(engine) as session:
+            prepare(session, settings)
+            total = ledger_pending.count(session)
+        writer = LedgerWriter(engine, _corrections, from_ms(now_ms), REASON)
+        after: LedgerMark | None = None
+        done = 0
+        while True:
+            with session_scope(engine) as session:
+                # Marks before all else: what changes later leaves another mark, and then nothing is written.
+                marks = ledger_marks.next_marks(session.connection(), after, MARKS_AT_ONCE)
+                if not marks:
+                    break
+                priced = _priced(session, settings, marks)
+            writer.write(priced)
+            after = marks[-1]
+            done += len(marks)
+            progress(min(done, total), total)
+        with session_scope(engine) as session:
+            return _said(writer.written, ledger_pending.count(session))
+
+
+def _said(written: Written, left: int) -> Materialised:
+    return Materialised(written.gpu_days, written.lines, written.corrections, left)
+
+
+def _priced(session: Session, settings: Settings, marks: Sequence[LedgerMark]) -> Priced:
+    """The accounting days that marked GPU-days touch, as lines."""
+    book = ledger_book(session, settings)
+    of_gpu: dict[int, list[LedgerMark]] = {}
+    for mark in marks:
+        of_gpu.setdefault(mark.gpu_id, []).append(mark)
+    gpus = {gpu.id: gpu for gpu in ledger_gpus(session.connection(), of_gpu)}
+    days = {
+        gpu_id: _days(book, found, gpus[gpu_id]) if gpu_id in gpus else [] for gpu_id, found in of_gpu.items()
+    }
+    chunk = _Chunk(book, _Numbers())
+    lines: dict[int, Mapping[tuple[Any, ...], Row]] = {}
+    for (start_ms, end_ms), ids in _together(days).items():
+        connection = session.connection()
+        hours = hour_rows(connection, ids, start_ms, end_ms)
+        uses = use_rows(connection, ids, start_ms, end_ms)
+        chunk.workloads = workload_keys(session, workloads_in(uses.values()))
+        for gpu_id in ids:
+            lines[gpu_id] = _gpu_days(chunk, gpus[gpu_id], days[gpu_id], hours[gpu_id], uses[gpu_id])
+    numbers = chunk.numbers
+    return Priced(
+        of_gpu,
+        {gpu_id: [(day.start_ms, day.from_ms, day.to_ms) for day in found] for gpu_id, found in days.items()},
+        lines,
+        numbers.owners.things,
+        numbers.rates.things,
+        numbers.places.things,
+    )
+
+
+def _days(book: LedgerBook, marks: Sequence[LedgerMark], gpu: LedgerGpu) -> list[Span]:
+    """Accounting days that marked UTC days touch, but for those whose hours are gone."""
+    found: dict[int, Span] = {}
+    for mark in marks:
+        for day in book.calendar.days(mark.day_ms, mark.day_ms + DAY_MS):
+            if day.from_ms >= gpu.purged_until_ms:
+                found[day.start_ms] = day
+    return [found[start] for start in sorted(found)]
+
+
+def _together(days: Mapping[int, Sequence[Span]]) -> dict[tuple[int, int], list[int]]:
+    """GPUs by the span of their days: read together."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for gpu_id, of in days.items():
+        if of:
+            found.setdefault((of[0].from_ms, of[-1].to_ms), []).append(gpu_id)
+    return found
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """What the GPUs of one chunk share: all that prices a line, the workloads met, and numbers for what a line names."""
+
+    book: LedgerBook
+    numbers: "_Numbers"
+    workloads: Mapping[int, WorkloadKey] = field(default_factory=dict)
+
+
+def _gpu_days(
+    chunk: _Chunk,
+    gpu: LedgerGpu,
+    days: Sequence[Span],
+    hours: Mapping[int, Row],
+    uses: Mapping[int, Sequence[Row]],
+) -> Mapping[tuple[Any, ...], Row]:
+    """Lines of one GPU's days by key."""
+    book, numbers = chunk.book, chunk.numbers
+    stretches: list[Stretch] = []
+    heads: dict[int, tuple[Any, ...]] = {}
+    for day in days:
+        for from_ms_, to_ms_ in utc_month_parts(day.from_ms, day.to_ms):
+            of_part = book.stretches(gpu, from_ms_, to_ms_)
+            stretches += of_part
+            for stretch, part in zip(of_part, _one_price(of_part), strict=True):
+                heads[stretch.from_ms] = (day.start_ms, *part, gpu.id)
+    lines = DayLines()
+    last: Stretch | None = None
+    keys: dict[int | str, tuple[Any, ...]] = {}
+    for hour_ms, stretch, line in gpu_lines(
+        stretches, hours, uses, max(gpu.first_ms, gpu.purged_until_ms), gpu.until_ms
+    ):
+        if stretch is not last:
+            last, keys = stretch, {}
+        holder = line.workload or line.kind
+        key = keys.get(holder)
+        if key is None:
+            owner = book.owner(gpu, line.workload, chunk.workloads, hour_ms)
+            key = keys[holder] = (
+                *heads[stretch.from_ms],
+                line.kind,
+                line.workload,
+                numbers.owners.of(owner),
+                numbers.rates.of(stretch.price),
+                numbers.places.of(_kept(stretch.place)),
+            )
+        lines.add(key, line)
+    return lines.rows()
+
+
+def _one_price(stretches: Sequence[Stretch]) -> list[tuple[int, int]]:
+    """For each of consecutive stretches the span around it in which the price is the same."""
+    found: list[tuple[int, int]] = []
+    first = 0
+    for at, stretch in enumerate(stretches):
+        if at + 1 == len(stretches) or stretches[at + 1].price != stretch.price:
+            found += [(stretches[first].from_ms, stretch.to_ms)] * (at + 1 - first)
+            first = at + 1
+    return found
+
+
+def _kept(place: Place) -> Place:
+    """A place by time of use without the price of the hour: a day is one line, not one for each price."""
+    return replace(place, usd_per_kwh=None) if place.is_time_of_use else place
+
+
+def _corrections(
+    booked: Iterable[tuple[tuple[Any, ...], Row]], fresh: Mapping[tuple[Any, ...], Row]
+) -> Mapping[tuple[Any, ...], Row]:
+    by_key: dict[tuple[Any, ...], list[Row]] = {}
+    for key, row in booked:
+        by_key.setdefault(key, []).append(row)
+    return differences({key: added(rows) for key, rows in by_key.items()}, fresh)
+
+
+class _Listed(Generic[T]):
+    """Things in the order in which they first came; what is None has no number."""
+
+    def __init__(self) -> None:
+        self.things: list[T] = []
+        self._numbers: dict[T, int] = {}
+
+    def of(self, thing: T | None) -> int | None:
+        """Its place in the list."""
+        if thing is None:
+            return None
+        number = self._numbers.get(thing)
+        if number is None:
+            number = self._numbers[thing] = len(self.things)
+            self.things.append(thing)
+        return number
+
+
+class _Numbers:
+    """Owners, rates and places of one chunk."""
+
+    def __init__(self) -> None:
+        self.owners: _Listed[Any] = _Listed()
+        self.rates: _Listed[Any] = _Listed()
+        self.places: _Listed[Any] = _Listed()

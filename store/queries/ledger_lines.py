@@ -1,0 +1,51 @@
+"""Stored lines of the ledger, as the driver gives them."""
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from store.ledger_writer import COLUMNS
+from store.models.gpu_hour import GpuHourRow
+from store.models.ledger_day import LedgerDayRow
+
+AT_ONCE: Final = 5_000
+
+
+def stored_lines(
+    session: Session,
+    from_day_ms: int,
+    to_day_ms: int,
+    *,
+    without: Collection[tuple[int, int]] = (),
+    columns: Collection[str] = COLUMNS,
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of ``ledger_day`` of accounting days that begin in a span, corrections of closed months among them.
+
+    Values are as the table has them: whole milliseconds, millijoules, micro-dollars, micrograms. Memory stays small,
+    whatever the span.
+
+    Args:
+        session: open as long as rows are taken.
+        from_day_ms, to_day_ms: starts of accounting days (``day_ms``), inclusive and exclusive.
+        without: GPU and accounting day of those that are priced on the fly (``api.resources.ledger_reading``).
+        columns: which, in this order; default all that are written.
+    """
+    names = ["gpu_id", "day_ms", *columns]
+    statement = (
+        f"SELECT {', '.join(names)} FROM ledger_day "
+        f"WHERE day_ms >= {int(from_day_ms)} AND day_ms < {int(to_day_ms)}"
+    )
+    skipped = frozenset(without)
+    options = {"stream_results": True, "yield_per": AT_ONCE}
+    for row in session.connection().exec_driver_sql(statement, execution_options=options):
+        if (row[0], row[1]) not in skipped:
+            yield tuple(row[2:])
+
+
+def remove_days_with_hours(session: Session) -> None:
+    """Remove lines that can be made anew: those of days whose hours are still there."""
+    oldest_ms = session.execute(select(func.min(GpuHourRow.hour_ms))).scalar()
+    if oldest_ms is not None:
+        session.execute(delete(LedgerDayRow).where(LedgerDayRow.to_ms > oldest_ms))
