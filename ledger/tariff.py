@@ -6,11 +6,11 @@ half an hour late. Source: cost-model 2 and 3.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
-from core.clock import from_ms
+from core.clock import from_ms, to_ms
 from core.units import DAY_MS, HOUR_MS
 from core.user_tariff import DAY_H, WEEK_H, WEEKDAYS, Tariff, zone_of
 
@@ -36,10 +36,9 @@ def hours_utc(tariff: Tariff, at_ms: int) -> tuple[Decimal, ...] | None:
     return tuple(sum(prices[hour::DAY_H], Decimal(0)) / 7 for hour in range(DAY_H))
 
 
-def local_day_ms(year: int, month: int, day: int, time_zone: str | None) -> int:
-    """Start of a local day, epoch milliseconds; of a UTC day without a zone."""
-    zone = zone_of(time_zone or "UTC")
-    return round(datetime(year, month, day, tzinfo=zone).timestamp() * 1000)
+def local_day_ms(day: date, time_zone: str) -> int:
+    """Start of a local day, epoch milliseconds. Raises ``ValueError`` where there is no such zone."""
+    return to_ms(datetime(day.year, day.month, day.day, tzinfo=zone_of(time_zone)))
 
 
 def parse_weekdays(text: str) -> tuple[int, ...]:

@@ -28,13 +28,15 @@ from store.queries.host_share import HostShares
 
 @dataclass(slots=True)
 class ByTheHour:
-    """Terms whose price changes by the hour; every price has one ``Place``, so that equal places are the same object."""
+    """Terms whose price changes by the hour."""
 
     terms: Terms
     measured_ratio: float | None
     tariff: Tariff
     prices: dict[int, Decimal]
     """Of the tariff's hours; shared by all that have it."""
+    same: dict[Place, Place]
+    """Equal places are the same object."""
     places: dict[Decimal, Place] = field(default_factory=dict)
 
     def at(self, hour_ms: int) -> Place:
@@ -44,7 +46,8 @@ class ByTheHour:
             price = self.prices[hour_ms] = usd_per_kwh(self.tariff, hour_ms)
         place = self.places.get(price)
         if place is None:
-            place = self.places[price] = self.terms.place(hour_ms, self.measured_ratio)
+            made = self.terms.place(hour_ms, self.measured_ratio)
+            place = self.places[price] = self.same.setdefault(made, made)
         return place
 
 
@@ -54,7 +57,7 @@ class PlaceLookup:
 
     ``borders`` (ascending): when terms change other than by a tariff's time of use, which ``Place.is_time_of_use`` says;
     where a host's share is measured, that is every day (UTC). Asked for every GPU-hour of a fleet, so what holds between
-    two borders is worked out once.
+    two borders is worked out once, and equal places are the same object.
 
     Attributes:
         profiles, tariffs: all there are. settings: what no profile says. facts: what is known of the hosts, by name.
@@ -74,6 +77,7 @@ class PlaceLookup:
     _stretches: dict[tuple[str | None, int], Place | ByTheHour] = field(init=False, default_factory=dict)
     _alike: dict[object, Place | ByTheHour] = field(init=False, default_factory=dict)
     _terms: dict[object, Terms] = field(init=False, default_factory=dict)
+    _same: dict[Place, Place] = field(init=False, default_factory=dict)
     _prices: dict[int, dict[int, Decimal]] = field(init=False, default_factory=lambda: defaultdict(dict))
 
     def __post_init__(self) -> None:
@@ -121,8 +125,9 @@ class PlaceLookup:
     def _new(self, terms: Terms, ratio: float | None, hour_ms: int) -> Place | ByTheHour:
         tariff = terms.tariff
         if tariff is None or not tariff.periods:
-            return terms.place(hour_ms, ratio)
-        return ByTheHour(terms, ratio, tariff, self._prices[tariff.id])
+            made = terms.place(hour_ms, ratio)
+            return self._same.setdefault(made, made)
+        return ByTheHour(terms, ratio, tariff, self._prices[tariff.id], self._same)
 
 
 def place_lookup(session: Session, settings: Settings) -> PlaceLookup:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from secrets import randbits
+from typing import Final
 
 from sqlalchemy import BigInteger, Connection, bindparam, delete, func, select, text
 from sqlalchemy.orm import Session
@@ -22,7 +23,7 @@ from store.models.host import HostRow
 from store.models.host_day import HostDayRow
 from store.models.host_share import HostShareRow
 
-BLOCK_DAYS = 32
+BLOCK_DAYS: Final = 32
 """Days read at once: about a month of every host."""
 HostDay = tuple[int, int]
 """Key of a host, and a day."""
@@ -166,9 +167,12 @@ def _write(connection: Connection, changed: Sequence[HostDay], told: dict[HostDa
     connection.execute(
         text(
             "INSERT INTO ledger_pending (gpu_id, day_ms, mark) "
-            "SELECT day.gpu_id, day.day_ms, CAST(:mark AS bigint) FROM gpu_day AS day "
-            "WHERE day.day_ms = :day_ms AND day.gpu_id IN (SELECT id FROM gpu WHERE host_id = :host_id) "
+            "SELECT id, CAST(:day_ms AS bigint), CAST(:mark AS bigint) FROM gpu "
+            "WHERE host_id = :host_id AND first_sample_ms < :end_ms AND seen_until_ms > :day_ms "
             "ON CONFLICT (gpu_id, day_ms) DO UPDATE SET mark = excluded.mark"
-        ).bindparams(bindparam("mark", type_=BigInteger)),
-        [{"host_id": host, "day_ms": day_ms, "mark": randbits(62)} for host, day_ms in changed],
+        ).bindparams(bindparam("mark", type_=BigInteger), bindparam("day_ms", type_=BigInteger)),
+        [
+            {"host_id": host, "day_ms": day_ms, "end_ms": day_ms + DAY_MS, "mark": randbits(62)}
+            for host, day_ms in changed
+        ],
     )

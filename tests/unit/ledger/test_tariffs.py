@@ -1,7 +1,7 @@
 """What a kilowatt-hour costs: one price for every hour, or a refusal that names the hole."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -150,8 +150,7 @@ def test_days_of_23_and_25_hours_price_the_hours_they_have(day: str, hours: int)
             Period(tuple(range(7)), hour, hour + 1, Decimal(hour + 1) / 100) for hour in range(DAY_H)
         ),
     )
-    year, month, number = (int(part) for part in day.split("-"))
-    start = local_day_ms(year, month, number, "Europe/Berlin")
+    start = local_day_ms(date.fromisoformat(day), "Europe/Berlin")
     found = [usd_per_kwh(tariff, start + at * HOUR_MS) for at in range(hours)]
     assert (found[0], found[-1]) == (Decimal("0.01"), Decimal("0.24"))
     assert usd_per_kwh(tariff, start + hours * HOUR_MS) == Decimal("0.01")
@@ -171,8 +170,8 @@ def test_the_day_of_hours_is_the_mean_over_a_week() -> None:
 
 
 def test_a_day_begins_where_the_tariff_is() -> None:
-    assert local_day_ms(2026, 7, 1, "Europe/Berlin") == at("2026-06-30T22:00:00Z")
-    assert local_day_ms(2026, 7, 1, None) == at("2026-07-01T00:00:00Z")
+    assert local_day_ms(date(2026, 7, 1), "Europe/Berlin") == at("2026-06-30T22:00:00Z")
+    assert local_day_ms(date(2026, 7, 1), "UTC") == at("2026-07-01T00:00:00Z")
 
 
 def test_prices_of_one_name_follow_each_other() -> None:
