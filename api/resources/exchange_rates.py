@@ -145,9 +145,9 @@ def remove(session: Session, id_: int) -> None:
     kept.delete(session, id_)
 
 
-def csv_of(found: Iterable[RateView]) -> str:
-    """Rates as a file that ``bodies_of`` reads back exactly."""
-    return written(COLUMNS, ([rate.currency, rate.from_day, rate.usd_per_unit] for rate in found))
+def csv_of(found: Iterable[Mapping[str, str]]) -> str:
+    """Rates (as JSON has them) as a file that ``bodies_of`` reads back exactly."""
+    return written(COLUMNS, ([rate[name] for name in COLUMNS] for rate in found))
 
 
 def bodies_of(text: str) -> list[tuple[int, Mapping[str, Any]]]:

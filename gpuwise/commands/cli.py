@@ -20,6 +20,8 @@ COMMANDS: Final = {
     "costs": "gpuwise.commands.tables:costs",
     "energy": "gpuwise.commands.tables:energy",
     "engines": "gpuwise.commands.tables:engines",
+    "prices": "gpuwise.commands.prices:prices",
+    "rates": "gpuwise.commands.rates:rates",
     "owners": "gpuwise.commands.owners:owners",
     "plan": "gpuwise.commands.plan:plan",
     "report": "gpuwise.commands.report:report",

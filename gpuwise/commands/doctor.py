@@ -84,7 +84,7 @@ def _prices(settings: Settings) -> tuple[str, str]:
             return "ok", f"{count} price rows of yours"
     return (
         "note",
-        "no prices of yours: the catalogue's median on-demand price is used and named (POST /api/v1/prices)",
+        "no prices of yours: the catalogue's median on-demand price is used and named (gpuwise prices add)",
     )
 
 

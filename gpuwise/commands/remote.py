@@ -1,7 +1,7 @@
 """The REST API of another gpuwise, for ``--server``: the same rows as from the database."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, Final
@@ -56,6 +56,21 @@ def ask(server: str, path: str) -> Any:
     return _answer(server, Request(url, headers={"Accept": "application/json"}))  # noqa: S310 - checked above
 
 
+def ask_text(server: str, path: str) -> str:
+    """A file that another gpuwise gives.
+
+    Raises:
+        UsageError: ``server`` is no address. GpuwiseError: it cannot be reached, or refuses.
+    """
+    _check(server)
+    url = f"{server.rstrip('/')}/api/v1/{path}"
+    return str(_answer(server, Request(url, headers={"Accept": "text/csv"}), _text))  # noqa: S310 - checked above
+
+
+def _text(response: Any) -> str:
+    return str(response.read().decode())
+
+
 def _check(server: str) -> None:
     if urlsplit(server).scheme not in {"http", "https"} or not urlsplit(server).netloc:
         raise UsageError(f"--server {server}: give an address such as http://gpuwise.example:8787")
@@ -69,10 +84,10 @@ def _get(server: str, path: str, query: Mapping[str, str]) -> dict[str, Any]:
     return body
 
 
-def _answer(server: str, request: Request) -> Any:
+def _answer(server: str, request: Request, read: Callable[[Any], Any] = json.load) -> Any:
     try:
         with urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310 - as above
-            return None if response.status == HTTPStatus.NO_CONTENT else json.load(response)
+            return None if response.status == HTTPStatus.NO_CONTENT else read(response)
     except HTTPError as error:
         raise GpuwiseError(f"{server} refuses: {_detail(error)}") from error
     except (URLError, TimeoutError, ConnectionError, HTTPException) as error:
