@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from catalog.llm_models import normalised
+from catalog.llm_models import normalised, precision_hint
 from core.readings import EngineIdentity
 
 
@@ -17,10 +17,15 @@ class Exchanged:
 
 
 def kind_of(before: str | None, now: str | None) -> str | None:
-    """``model`` for another one, ``precision`` for the same architecture under another name; None: no change is known."""
+    """``model`` for another one, ``precision`` for the same in another form; None: no change is known.
+
+    The same model under another name is none: two sources may spell it their own way.
+    """
     if not before or not now or before == now:
         return None
-    return "precision" if normalised(before) == normalised(now) else "model"
+    if normalised(before) != normalised(now):
+        return "model"
+    return None if precision_hint(before) == precision_hint(now) else "precision"
 
 
 def exchanged(identity: EngineIdentity, before: str | None, gpu_ids: Sequence[int]) -> Exchanged | None:

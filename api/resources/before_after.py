@@ -133,10 +133,8 @@ def _happenings(
         for one in events.gpu_events(session, window)
         if one.gpu_uuid in treated and one.kind in kinds
     ]
-    return sorted(
-        {one.sentence: one for one in (*found, *_exchanged_cards(gpus, treated, window))}.values(),
-        key=lambda one: one.at_ms,
-    )
+    found += _exchanged_cards(gpus, treated, window)
+    return sorted(set(found), key=lambda one: (one.at_ms, one.sentence))
 
 
 def _exchanged_cards(
@@ -144,7 +142,7 @@ def _exchanged_cards(
 ) -> Iterator[Happening]:
     """Cards that came into the place of a treated one: same host, same index, another UUID."""
     places = {
-        (gpu.identity.host, gpu.identity.index): gpu.identity
+        (gpu.identity.host, gpu.identity.index): gpu
         for gpu in gpus
         if gpu.identity.gpu_uuid in treated and not gpu.identity.is_slice
     }
@@ -153,11 +151,13 @@ def _exchanged_cards(
         if one.host is None or one.index is None or one.is_slice or one.gpu_uuid in treated:
             continue
         old = places.get((one.host, one.index))
-        if old is not None and since_ms is not None and window.from_ms <= since_ms < window.to_ms:
+        if old is None or since_ms is None or since_ms <= (old.first_seen_ms or 0):
+            continue
+        if window.from_ms <= since_ms < window.to_ms:
             yield Happening(
                 since_ms,
                 f"GPU {one.index} on {one.host} is another card: {one.model or one.gpu_uuid} ({one.gpu_uuid}) instead of"
-                f" {old.model or old.gpu_uuid} ({old.gpu_uuid}).",
+                f" {old.identity.model or old.identity.gpu_uuid} ({old.identity.gpu_uuid}).",
             )
 
 
@@ -165,6 +165,8 @@ def _moved(finding: Finding, engines: Sequence[FleetEngine]) -> str | None:
     """That the engine of the finding runs on other cards now; None: it does not, or nobody knows where it runs."""
     for engine in engines:
         name = engine.identity.engine
+        if engine.join != "process":
+            continue
         elsewhere = set(engine.gpu_uuids) - set(finding.gpu_uuids)
         if finding.subject.kind == "engine" and finding.subject.id == name and elsewhere:
             return (

@@ -55,7 +55,9 @@ def test_the_same_model_in_another_form_is_another_kind(ingest: Ingest, session:
     assert [one.kind for one in noted(session)] == ["precision"]
 
 
-@pytest.mark.parametrize("models", [(LLAMA, LLAMA), (None, LLAMA), (LLAMA, None)])
+@pytest.mark.parametrize(
+    "models", [(LLAMA, LLAMA), (None, LLAMA), (LLAMA, None), (LLAMA, "/models/llama-3.1-8b-instruct")]
+)
 def test_the_same_or_an_unknown_model_is_no_change(
     ingest: Ingest, session: Session, models: tuple[str | None, str | None]
 ) -> None:
