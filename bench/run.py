@@ -20,6 +20,7 @@ from bench import (
     ingest_server,
     kill_rounds,
     roll_ups,
+    sizing,
     stores,
 )
 from bench.databases import postgresql_server
@@ -27,7 +28,19 @@ from bench.measure import Figure, shown, table
 from core.clock import iso, now_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
-GROUPS = ("agent", "kills", "ingest", "server", "import", "fold", "roll-up", "answer", "advice", "fleet")
+GROUPS = (
+    "agent",
+    "kills",
+    "ingest",
+    "server",
+    "import",
+    "fold",
+    "roll-up",
+    "answer",
+    "advice",
+    "sizing",
+    "fleet",
+)
 
 
 def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[Figure]:
@@ -52,6 +65,8 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from answers.run(runs)
     if "advice" in groups:
         yield from advice.run()
+    if "sizing" in groups:
+        yield from sizing.run()
     if "fleet" in groups:
         yield from fleet_advice.run()
 

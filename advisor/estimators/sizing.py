@@ -30,7 +30,7 @@ from advisor.estimators.sizing_replica import (
     sizes,
     weights,
 )
-from advisor.serving import HOPPER
+from advisor.serving import half_width
 from catalog.gpu_specs import GpuSpec
 from core.finding import Range
 
@@ -49,7 +49,8 @@ class Speed:
         batch: requests at once in one replica; below 1: mean, idle in between. concurrency: of all replicas.
         most: largest batch of a replica that memory and promise allow.
         tokens_per_s: generated; under a request rate what is asked for. capacity_tokens_per_s: at the largest batch.
-        itl_s, ttft_s: mean time between tokens, and to the first without a queue.
+        itl_s, itl_median_s: time between tokens: mean, and of a step that carries nobody's prompt.
+        ttft_s: time to the first token without a queue.
         power_w, j_per_token: of GPUs at work, without their host.
         uncertainty_ratio: relative half-width of times and rates.
     """
@@ -60,6 +61,7 @@ class Speed:
     tokens_per_s: Range
     capacity_tokens_per_s: Range
     itl_s: Range
+    itl_median_s: Range
     ttft_s: Range
     power_w: Range
     j_per_token: Range
@@ -138,6 +140,20 @@ def size(load: Load, spec: GpuSpec) -> Sized:
     )
 
 
+def speed_as(load: Load, spec: GpuSpec, tensor_parallel: int) -> Speed | None:
+    """What one replica of that split does with all of a concurrency, however many it should have; None: it cannot hold one.
+
+    For engines that run already: what they do can be laid beside it.
+    """
+    how = support(spec, load.form)
+    if how.why_not is not None or load.concurrency is None:
+        return None
+    batch = float(load.concurrency)
+    ways = (way for way in replicas(load, spec, weights_only=how.weights_only) if batch <= way.ceiling)
+    way = next((way for way in ways if way.tensor_parallel == tensor_parallel), None)
+    return None if way is None else _speed(load, spec, Fleet(way, 1, batch, max(batch, way.most(load))))
+
+
 def _fewest(load: Load, ways: Iterable[Replica]) -> Fleet | None:
     """The fleet of fewest GPUs, of equals the fastest."""
     found = [one for way in ways if (one := fleet(load, way)) is not None]
@@ -169,7 +185,7 @@ def _speed(load: Load, spec: GpuSpec, chosen: Fleet) -> Speed:
         bandwidth_bytes_per_s=spec.bandwidth_bytes_per_s,
         mbu=min(1.0, _mbu(load, spec, ranks, batch, chosen.itl_s)),
         mfu=min(1.0, _mfu(load, spec, ranks, rate)),
-        is_hopper=spec.architecture == HOPPER,
+        step_half_width=half_width(load.llm, spec, load.form.precision),
     )
     return Speed(
         batch=chosen.batch,
@@ -180,6 +196,7 @@ def _speed(load: Load, spec: GpuSpec, chosen: Fleet) -> Speed:
         else Range(demand, demand, demand),
         capacity_tokens_per_s=Range.around(chosen.count * step.tokens_per_s(chosen.most), width),
         itl_s=Range.around(chosen.itl_s, width),
+        itl_median_s=Range.around(chosen.itl_median_s(load.output_tokens), width),
         ttft_s=Range.around(chosen.ttft_s, TTFT_WIDTH),
         power_w=power.watts,
         j_per_token=power.joules_per_token(gpus=ranks, tokens_per_s=rate, step_half_width=width),

@@ -82,8 +82,12 @@ class Fleet:
 
     @property
     def itl_s(self) -> float:
-        """Time between tokens."""
+        """Mean time between tokens."""
         return self.replica.step.step_s(max(1.0, self.batch))
+
+    def itl_median_s(self, output_tokens: int) -> float:
+        """Time between tokens in a step that carries nobody's prompt: without the prompts' share of the mean step."""
+        return self.itl_s - max(1.0, self.batch) * self.replica.prefill_s / output_tokens
 
     @property
     def ttft_s(self) -> float:

@@ -58,6 +58,9 @@ class SizeRow:
     bound_by: Annotated[
         str | None, about("What asks for more than one GPU: memory, slo or compute; null: one is enough.")
     ]
+    itl_median_s: Annotated[
+        float | None, about("Time between tokens in a step that carries nobody's prompt.")
+    ]
     ttft_s: Annotated[float | None, about("Time to the first token, without a queue.")]
     concurrency: Annotated[float | None, about("Requests at once; from a request rate by Little's law.")]
     max_concurrency: Annotated[
@@ -220,6 +223,7 @@ def _unpriced(sized: Sized) -> SizeRow:
         replicas=sized.replicas,
         slo_met=sized.slo_met,
         bound_by=sized.bound_by,
+        itl_median_s=None if speed is None else speed.itl_median_s.p50,
         ttft_s=None if speed is None else speed.ttft_s.p50,
         concurrency=None if speed is None else speed.concurrency,
         max_concurrency=None if speed is None or sized.replicas is None else int(speed.most) * sized.replicas,
