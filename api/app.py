@@ -36,6 +36,8 @@ from api.routes import (
     prices,
     recommendations,
     reports,
+    sites,
+    tariffs,
     usage,
     verifications,
 )
@@ -55,6 +57,8 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     recommendations.router,
     verifications.router,
     prices.router,
+    tariffs.router,
+    sites.router,
     exchange_rates.router,
     owners.router,
     plan.router,

@@ -20,6 +20,8 @@ COMMANDS: Final = {
     "costs": "gpuwise.commands.tables:costs",
     "energy": "gpuwise.commands.tables:energy",
     "engines": "gpuwise.commands.tables:engines",
+    "tariffs": "gpuwise.commands.tariffs:tariffs",
+    "sites": "gpuwise.commands.sites:sites",
     "prices": "gpuwise.commands.prices:prices",
     "rates": "gpuwise.commands.rates:rates",
     "owners": "gpuwise.commands.owners:owners",

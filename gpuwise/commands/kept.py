@@ -1,0 +1,33 @@
+"""What the user keeps (tariffs, site profiles): listed and changed in a database or at a server; rows as JSON either way."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpuwise.commands.options import Source, open_session
+from gpuwise.commands.remote import fetch, send
+
+
+def listed(
+    source: Source, path: str, local: Callable[[Any], Any], query: Mapping[str, str | None] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of a list. ``local`` reads them with a session, ``path`` and ``query`` ask a server for them."""
+    if source.server is not None:
+        items: list[dict[str, Any]] = fetch(source.server, path, query or {})["items"]
+        return items
+    return _local(source, local)  # type: ignore[no-any-return]  # JSON of a list is one
+
+
+def changed(
+    source: Source, path: str, body: Mapping[str, Any], local: Callable[[Any], Any], method: str = "POST"
+) -> Any:
+    """What a change answers. ``local`` makes it with a session, ``path`` and ``body`` ask a server to."""
+    if source.server is not None:
+        return send(source.server, path, body, method)
+    return _local(source, local)
+
+
+def _local(source: Source, call: Callable[[Any], Any]) -> Any:
+    from api.resources.as_json import to_json
+
+    with open_session(source.settings) as session:
+        return to_json(call(session))
