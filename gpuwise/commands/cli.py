@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "costs": "gpuwise.commands.tables:costs",
     "energy": "gpuwise.commands.tables:energy",
     "engines": "gpuwise.commands.tables:engines",
+    "ledger": "gpuwise.commands.ledger:ledger",
     "tariffs": "gpuwise.commands.tariffs:tariffs",
     "sites": "gpuwise.commands.sites:sites",
     "prices": "gpuwise.commands.prices:prices",

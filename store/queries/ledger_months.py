@@ -8,9 +8,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.money import from_micro
+from core.units import DAY_MS
 from store.models.ledger_booking import LedgerBookingRow
 from store.models.ledger_day import LedgerDayRow
 from store.models.ledger_month import LedgerMonthRow
+from store.models.ledger_pending import LedgerPendingRow
 from store.models.rollup_pending import RollupPendingRow
 
 
@@ -67,13 +69,29 @@ def listing(session: Session) -> list[ClosedMonth]:
     ]
 
 
-def totals(session: Session, from_ms: int, to_ms: int) -> tuple[int, Decimal]:
-    """Lines of a span of accounting days, and what they cost."""
+def totals(session: Session, from_day_ms: int, to_day_ms: int) -> tuple[int, Decimal]:
+    """Lines of accounting days that begin in a span, and what they cost."""
     row = LedgerDayRow
     count, usd = session.execute(
-        select(func.count(row.id), func.sum(row.cost_usd)).where(row.from_ms >= from_ms, row.to_ms <= to_ms)
+        select(func.count(row.id), func.sum(row.cost_usd)).where(
+            row.day_ms >= from_day_ms, row.day_ms < to_day_ms
+        )
     ).one()
     return count, from_micro(0) if usd is None else usd
+
+
+def span_of_lines(session: Session) -> tuple[int, int] | None:
+    """Start of the first accounting day that has lines, and of the last; None without any."""
+    row = LedgerDayRow
+    first, last = session.execute(select(func.min(row.day_ms), func.max(row.day_ms))).one()
+    return None if first is None else (first, last)
+
+
+def pending_days(session: Session, from_ms: int, to_ms: int) -> int:
+    """GPU-days of a span that wait to be priced."""
+    row = LedgerPendingRow
+    statement = select(func.count()).select_from(row)
+    return session.execute(statement.where(row.day_ms > from_ms - DAY_MS, row.day_ms < to_ms)).scalar_one()
 
 
 def unrolled_hours(session: Session, from_ms: int, to_ms: int) -> int:
