@@ -123,9 +123,9 @@ class UserPrice:
     def overlaps(self, other: "UserPrice") -> bool:
         """Both are for the same thing and in force at some time together."""
         return (
-            self.key == other.key
-            and (other.valid_to_ms is None or self.valid_from_ms < other.valid_to_ms)
+            (other.valid_to_ms is None or self.valid_from_ms < other.valid_to_ms)
             and (self.valid_to_ms is None or other.valid_from_ms < self.valid_to_ms)
+            and self.key == other.key
         )
 
 

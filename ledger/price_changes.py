@@ -44,7 +44,7 @@ def changes(
     for place in sorted(range(len(given)), key=lambda at: given[at].valid_from_ms):
         price = given[place]
         there = by_key[price.key]
-        if skip_same and any(replace(other, id=0) == price for other in there):
+        if skip_same and any(_is_same(other, price) for other in there):
             found.same.append(price)
             continue
         clashing = [other for other in there if other.overlaps(price)]
@@ -60,6 +60,10 @@ def changes(
     found.add = [added[place] for place in sorted(added)]
     found.refused.sort()
     return found
+
+
+def _is_same(other: UserPrice, price: UserPrice) -> bool:
+    return other.valid_from_ms == price.valid_from_ms and replace(other, id=0) == replace(price, id=0)
 
 
 def described(price: UserPrice) -> str:

@@ -4,10 +4,11 @@ Whatever changes a price marks the days that it prices, in the same transaction.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Row, insert, select, text
 from sqlalchemy.exc import IntegrityError
@@ -20,6 +21,9 @@ from store.models.gpu import GpuRow
 from store.models.host import HostRow
 from store.models.price import PriceRow
 from store.queries import ledger_pending
+
+MOST_NAMED: Final = 500
+"""GPUs and hosts named one by one in a statement; a file with more of them is about the fleet."""
 
 
 def listing(session: Session) -> list[UserPrice]:
@@ -57,8 +61,11 @@ def insert_all(session: Session, prices: Sequence[UserPrice]) -> list[UserPrice]
     except IntegrityError as error:
         raise _refused(error) from error
     made = [replace(price, id=key) for price, key in zip(prices, keys, strict=True)]
+    spans: dict[tuple[int, int | None], list[UserPrice]] = defaultdict(list)
     for price in made:
-        _mark(session, price, price.valid_from_ms, price.valid_to_ms)
+        spans[price.valid_from_ms, price.valid_to_ms].append(price)
+    for (from_ms, to_ms), alike in spans.items():
+        _mark(session, alike, from_ms, to_ms)
     return made
 
 
@@ -110,7 +117,7 @@ def end(session: Session, price_id: int, valid_to_ms: int) -> UserPrice:
     session.flush()
     _mark(
         session,
-        ended,
+        [ended],
         valid_to_ms if before is None else min(before, valid_to_ms),
         None if before is None else max(before, valid_to_ms),
     )
@@ -125,20 +132,23 @@ def delete(session: Session, price_id: int) -> bool:
     price = _price(row)
     session.delete(row)
     session.flush()
-    _mark(session, price, price.valid_from_ms, price.valid_to_ms)
+    _mark(session, [price], price.valid_from_ms, price.valid_to_ms)
     return True
 
 
-def _mark(session: Session, price: UserPrice, from_ms: int, to_ms: int | None) -> None:
-    """Mark the days that may now be priced otherwise; only of its GPUs where it says which."""
-    gpus: list[str] | None = None
-    if price.scope_kind == Scope.GPU:
-        gpus = [price.scope_value]
-    elif price.scope_kind == Scope.HOST:
+def _mark(session: Session, prices: Sequence[UserPrice], from_ms: int, to_ms: int | None) -> None:
+    """Mark the days that may now be priced otherwise; only of the GPUs that the prices are for where they say which."""
+    uuids = {price.scope_value for price in prices if price.scope_kind == Scope.GPU}
+    hosts = {price.scope_value for price in prices if price.scope_kind == Scope.HOST}
+    named = all(price.scope_kind in {Scope.GPU, Scope.HOST} for price in prices)
+    if not named or len(uuids) + len(hosts) > MOST_NAMED:
+        ledger_pending.mark(session, from_ms, to_ms)
+        return
+    if hosts:
         of_host = select(GpuRow.gpu_uuid).join(HostRow, HostRow.id == GpuRow.host_id)
-        gpus = list(session.scalars(of_host.where(HostRow.name == price.scope_value)))
-    if gpus is None or gpus:
-        ledger_pending.mark(session, from_ms, to_ms, gpus)
+        uuids.update(session.scalars(of_host.where(HostRow.name.in_(hosts))))
+    if uuids:
+        ledger_pending.mark(session, from_ms, to_ms, sorted(uuids))
 
 
 def _refused(error: IntegrityError) -> StoreError:
