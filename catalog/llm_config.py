@@ -12,39 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from catalog.llm_config_words import GLOBAL, HARMLESS, LOCAL, NAMES, OTHER_CACHE, PLAIN, READ, SHARED, TIED
 from catalog.llm_models import WEIGHT_BYTES, LlmSpec, precision_hint
 from catalog.llm_weights import Shape, active_parameters, parameters
 from core.errors import UsageError
 
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    "hidden": ("hidden_size", "n_embd", "d_model", "model_dim"),
-    "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
-    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads"),
-    "head_dim": ("head_dim", "d_head", "kv_channels"),
-    "intermediate": ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff"),
-    "vocabulary": ("vocab_size", "padded_vocab_size"),
-    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "top_k_experts"),
-}
-"""Our word → the words of the families, in the order they are tried."""
-PLAIN: Final = frozenset(
-    {"falcon", "refinedweb", "refinedwebmodel", "opt", "bloom", "gpt2", "gptj", "gpt_neox", "gpt_neo", "gpt_bigcode"}
-    | {"phi", "starcoder2", "mpt", "codegen", "nemotron", "persimmon", "stablelm_epoch"}
-)  # fmt: skip
-"""Families with two matrices in the feed-forward; all others are gated, with three."""
-TIED: Final = frozenset(
-    {"gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n_text", "falcon", "opt", "bloom", "mpt", "gpt2", "gpt_neo"}
-    | {"gpt_bigcode", "cohere", "cohere2", "starcoder2"}
-)  # fmt: skip
-"""Families whose output head is the embedding unless the configuration says otherwise."""
-OTHER_CACHE: Final = (
-    "hybrid_override_pattern", "mamba_d_state", "mamba_num_heads", "ssm_cfg", "state_size", "ssm_state_size",
-    "attn_layer_period", "linear_num_value_heads", "linear_attn_config", "attn_type_list", "rwkv_version",
-)  # fmt: skip
-"""Fields of models some of whose layers keep a state instead of a KV cache."""
-LOCAL: Final = frozenset({"sliding_attention", "chunked_attention", "local_attention", "local"})
-GLOBAL: Final = frozenset({"full_attention", "global_attention", "attention", "global"})
+MOST_NAMED: Final = 6
+LARGEST: Final = 10**9
+"""Counts and widths above it are typing errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +52,8 @@ def read_config(config: Mapping[str, Any], where: str = "config.json") -> ReadCo
         ),
         None,
     )
-    fields = dict(config) if inner is None else {**{k: config[k] for k in _SHARED if k in config}, **inner}
+    fields = dict(config) if inner is None else {**{k: config[k] for k in SHARED if k in config}, **inner}
     return _Reader(fields, where, is_nested=inner is not None).read()
-
-
-_SHARED: Final = (
-    "quantization_config",
-    "torch_dtype",
-    "dtype",
-    "model_type",
-    "architectures",
-    "tie_word_embeddings",
-    "_name_or_path",
-)
-"""Fields of the outer level that also speak for the language model."""
-_SKIPPED: Final = ("attention_window_pattern", "compress_ratios", "index_topk", "num_nextn_predict_layers")
-"""Fields that change weights or cache in a way not counted here."""
 
 
 @dataclass(slots=True)
@@ -160,9 +121,9 @@ class _Reader:
                 value = place.get(name)
                 if value is None:
                     continue
-                if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
                     raise UsageError(
-                        f"{self.where}, field {name} is {value!r}: give a whole number of 1 or more"
+                        f"{self.where}, field {name} is {value!r:.40}: give a whole number of 1 or more"
                     )
                 return value
         return None
@@ -179,8 +140,8 @@ class _Reader:
         value = self.fields.get(name)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise UsageError(f"{self.where}, field {name} is {value!r}: give a whole number")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+            raise UsageError(f"{self.where}, field {name} is {value!r:.40}: give a whole number")
         return value
 
     def _shape(self) -> Shape:
@@ -190,6 +151,8 @@ class _Reader:
             raise UsageError(
                 f"{self.where}: {kv_heads} KV heads do not divide {heads} heads: correct one of them"
             )
+        if heads > hidden and self._whole("head_dim") is None:
+            raise UsageError(f"{self.where}: {heads} heads of a width of {hidden}: give head_dim")
         experts = self._experts()
         per_token = self._per_token(experts)
         latent = self._number("kv_lora_rank") or None
@@ -302,9 +265,10 @@ class _Reader:
             notes.append("only the language model is counted: vision and audio towers are not")
         if not self.family:
             notes.append(f"{self.where} has no model_type: a gated feed-forward is assumed")
-        skipped = [name for name in _SKIPPED if self.fields.get(name)]
-        if skipped:
-            notes.append(f"fields not counted: {', '.join(skipped)}")
+        odd = sorted(name for name in self.fields if name not in READ and not HARMLESS.fullmatch(name))
+        if odd:
+            more = f" and {len(odd) - MOST_NAMED} more" if len(odd) > MOST_NAMED else ""
+            notes.append(f"fields not understood, and not counted: {', '.join(odd[:MOST_NAMED])}{more}")
         return notes
 
 

@@ -7,13 +7,14 @@ says how many run at once. Both are of the whole service, all replicas together.
 """
 
 from dataclasses import dataclass
-from math import isfinite
+from typing import Final
 
 from advisor.estimators.sizing_hardware import Form
 from catalog.llm_models import LlmSpec, kv_bytes_per_sequence, kv_bytes_per_token
 
-MOST_TOKENS = 100_000_000
-MOST_LOAD = 100_000_000
+MOST_TOKENS: Final = 100_000_000
+MOST_LOAD: Final = 100_000_000
+LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class Load:
             raise ValueError("concurrency and requests_per_s: give one of them")
         if self.concurrency is not None and not 1 <= self.concurrency <= MOST_LOAD:
             raise ValueError(f"concurrency is {self.concurrency}: give 1 or more requests at once")
-        for name, unit in (("requests_per_s", ""), ("itl_slo_s", " seconds"), ("ttft_slo_s", " seconds")):
+        for name in ("requests_per_s", "itl_slo_s", "ttft_slo_s"):
             value: float | None = getattr(self, name)
-            if value is not None and not (isfinite(value) and 0 < value <= MOST_LOAD):
-                raise ValueError(f"{name} is {value}: give more than 0{unit}")
+            if value is not None and not LEAST <= value <= MOST_LOAD:
+                raise ValueError(f"{name} is {value}: give {LEAST:f} or more, and no more than {MOST_LOAD:,}")
 
     @property
     def prompt_tokens(self) -> int:

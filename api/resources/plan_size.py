@@ -89,6 +89,9 @@ class SizeRow:
     uncertainty_ratio: Annotated[float | None, about("Relative half-width of times and rates.")]
     usd_per_gpu_hour: Annotated[Decimal | None, about("Price of one GPU.")]
     gpus_per_unit: Annotated[int | None, about("GPUs that are rented together in most offers.")]
+    usd_per_hour_in_units: Annotated[
+        Decimal | None, about("The same where GPUs are rented by the unit: whole units of gpus_per_unit.")
+    ]
     price_basis: Annotated[str | None, about("Whose price, and of when.")]
     price_as_of: Annotated[str | None, about("Day of the price, ISO 8601, perhaps only its month or year.")]
     why_not: Annotated[str | None, about("Why there is no speed, or why the promise is not kept.")]
@@ -179,6 +182,9 @@ def _row(asked: Question, sized: Sized, price: Price | None) -> SizeRow:
     return replace(
         row,
         usd_per_hour=hour,
+        usd_per_hour_in_units=-(-sized.gpus // price.gpus_per_unit)
+        * price.gpus_per_unit
+        * price.usd_per_gpu_hour,
         usd_per_million_tokens=per_million(hour, rate.p50),
         usd_per_million_tokens_in_out=per_million(hour, rate.p50 * in_out),
         usd_per_million_tokens_range=_money_range(sized, speed, price.usd_per_gpu_hour),
@@ -246,6 +252,7 @@ def _unpriced(sized: Sized) -> SizeRow:
         uncertainty_ratio=None if speed is None else speed.uncertainty_ratio,
         usd_per_gpu_hour=None,
         gpus_per_unit=None,
+        usd_per_hour_in_units=None,
         price_basis=None,
         price_as_of=None,
         why_not=sized.why_not,

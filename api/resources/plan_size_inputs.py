@@ -22,6 +22,8 @@ KV_BYTES: Final[Mapping[str, float]] = {"auto": 2.0, "bf16": 2.0, "fp16": 2.0, "
 """Bytes of a KV element by the name of its format; ``auto`` is 16-bit, as engines have it."""
 SORTS: Final = ("hour", "token")
 NEAREST: Final = 5
+LEAST_MS: Final = 0.01
+MOST_MS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,8 @@ def _load(given: SizeInputs, llm: LlmSpec) -> tuple[Load, tuple[str, ...]]:
         assumed.append(f"{concurrency} requests at once")
     for field in ("itl_slo_ms", "ttft_slo_ms"):
         value: float | None = getattr(given, field)
-        if value is not None and not value > 0:
-            raise UsageError(f"{field} is {value}: give more than 0 milliseconds")
+        if value is not None and not LEAST_MS <= value <= MOST_MS:
+            raise UsageError(f"{field} is {value}: give {LEAST_MS} to {MOST_MS:,} milliseconds")
     try:
         load = Load(
             llm=llm,

@@ -79,6 +79,8 @@ def test_money_follows_from_price_gpus_and_rate(client: TestClient) -> None:
     assert row["price_basis"] == "your price for NVIDIA H100 80GB HBM3"
     assert row["usd_per_gpu_hour"] == "2.00"
     assert Decimal(row["usd_per_hour"]) == 2 * row["gpus_needed"]
+    units = -(-row["gpus_needed"] // row["gpus_per_unit"])
+    assert Decimal(row["usd_per_hour_in_units"]) == 2 * units * row["gpus_per_unit"]
     token = 1e6 * float(row["usd_per_hour"]) / (3600 * row["tokens_per_s"])
     assert float(row["usd_per_million_tokens"]) == pytest.approx(token, abs=1e-6)
     assert float(row["usd_per_million_tokens_in_out"]) == pytest.approx(token / 8, abs=1e-6)
@@ -139,6 +141,8 @@ def test_a_price_for_all_is_of_the_cards_that_are_here(
         ({"requests_per_s": 2.0}, "concurrency and requests_per_s: give one of them"),
         ({"context_tokens": 512}, "output_tokens is 512"),
         ({"itl_slo_ms": 0}, "itl_slo_ms is 0"),
+        ({"ttft_slo_ms": 1e300}, "ttft_slo_ms is 1e+300"),
+        ({"concurrency": None, "requests_per_s": 1e-300}, "requests_per_s is 1e-300"),
         ({"sort": "beauty"}, "sort is 'beauty'"),
     ],
 )

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from catalog.llm_config import read_config
+from catalog.llm_config_words import READ
 from catalog.llm_models import kv_bytes_per_sequence, kv_bytes_per_token, resolve
 from core.errors import UsageError
 
@@ -154,11 +157,34 @@ def test_what_cannot_be_sized_is_refused_by_its_field(change: dict[str, Any], se
 
 
 def test_what_was_left_out_is_said() -> None:
-    notes = " ".join(read_config(GEMMA_3).notes)
-    assert "vision and audio towers are not" in notes
-    assert "fields not counted: num_nextn_predict_layers" in " ".join(
-        read_config({**DEEPSEEK_V3, "num_nextn_predict_layers": 1}).notes
+    assert "vision and audio towers are not" in " ".join(read_config(GEMMA_3).notes)
+    assert read_config({**LLAMA_8B, "rms_norm_eps": 1e-5, "bos_token_id": 1, "rope_theta": 5e5}).notes == (
+        "weights are counted from config.json, within about 1 % of published counts",
     )
+    odd = read_config({**DEEPSEEK_V3, "num_nextn_predict_layers": 1, "flux_capacitor": {}}).notes[-1]
+    assert odd == "fields not understood, and not counted: flux_capacitor, num_nextn_predict_layers"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(READ)),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=5)
+        | st.lists(st.none(), max_size=2),
+        max_size=4,
+    )
+)
+def test_whatever_stands_in_a_field_is_read_or_refused_in_a_sentence(odd: dict[str, Any]) -> None:
+    try:
+        llm = read_config({**LLAMA_8B, **odd}).llm
+    except UsageError as error:
+        assert "config.json" in str(error)  # noqa: PT017 - a refusal is one of two right answers
+        return
+    assert 0 < llm.active_parameters <= llm.parameters
+    assert kv_bytes_per_sequence(llm, 1000) > 0
 
 
 def test_latent_attention_keeps_the_latent_and_the_position() -> None:
