@@ -2,12 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from advisor.memo import OncePerEvidence
-from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
-from core.hours import GpuHour
+from core.series import figures_of
 from core.units import HOUR_MS
+
+COLUMNS: Final = (
+    "covered_s",
+    "active_s",
+    "empty_s",
+    "parked_s",
+    "memory_bound_s",
+    "spinning_s",
+    "unknown_s",
+    "energy_j",
+    "memory_busy_ratio",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +52,10 @@ class Digest:
 
 def digest_of(evidence: Evidence, gpu: GpuEvidence) -> Digest:
     """The pass over one GPU."""
-    covered = active = empty = parked = bound = unknown = energy = spinning = 0.0
-    energy_known = False
-    newest: GpuHour | None = None
-    for hour in gpu.parts:
-        newest = hour
-        covered += hour.covered_s
-        active += hour.active_s
-        seconds = hour.seconds
-        empty += seconds.get(Activity.EMPTY, 0.0)
-        parked += seconds.get(Activity.PARKED, 0.0)
-        bound += seconds.get(Activity.MEMORY_BOUND, 0.0)
-        spinning += seconds.get(Activity.SPINNING, 0.0)
-        unknown += seconds.get(Activity.UNKNOWN, 0.0)
-        if hour.energy_j is not None:
-            energy += hour.energy_j
-            energy_known = True
+    rows = figures_of(gpu.hours, COLUMNS)
+    *sums, energy_j, memory = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    covered, active, empty, parked, bound, spinning, unknown = map(sum, sums)
+    known_j = [energy for energy in energy_j if energy is not None]
     first = max(evidence.window.from_ms, gpu.first_sample_ms)
     last = min(evidence.window.to_ms, gpu.last_sample_ms)
     return Digest(
@@ -66,9 +66,9 @@ def digest_of(evidence: Evidence, gpu: GpuEvidence) -> Digest:
         parked_h=parked / 3600,
         memory_bound_h=bound / 3600,
         unknown_h=unknown / 3600,
-        energy_j=energy if energy_known else None,
+        energy_j=sum(known_j) if known_j else None,
         spinning_h=spinning / 3600,
-        is_memory_known=newest is not None and newest.memory_busy_ratio is not None,
+        is_memory_known=bool(memory) and memory[-1] is not None,
     )
 
 

@@ -7,6 +7,8 @@ from operator import add
 from advisor.estimators import enova
 from advisor.serving import Serving
 from core.days import HOURS, EngineDay
+from core.evidence import EngineEvidence
+from core.series import HourSeries
 
 
 def quiet_ratio(group: Sequence[Serving]) -> float | None:
@@ -17,11 +19,17 @@ def quiet_ratio(group: Sequence[Serving]) -> float | None:
         return None
     by_day: dict[int, _Together] = {}
     for each in group:
-        for day in each.engine.days:
+        for day in outlines_of(each.engine):
             by_day.setdefault(day.day_ms, _Together()).add(day)
     together = [minute for each in by_day.values() for minute in each.minutes()]
     quiet = sum(enova.is_quiet(minute, min(known)) for minute in together)
     return quiet / len(together) if together else None
+
+
+def outlines_of(engine: EngineEvidence) -> Sequence[EngineDay]:
+    """Its days for what they say of each hour; of stored ones no more than that is read."""
+    hours = engine.hours
+    return hours.outlines if isinstance(hours, HourSeries) else engine.days
 
 
 @dataclass(slots=True)

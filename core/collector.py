@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-ALLOCATIONS: Final = 200_000
-"""New containers between two looks at the young ones, in place of 700: some 30 MB of hours."""
+ALLOCATIONS: Final = 2_000_000
+"""New containers between two looks at the young ones, in place of 700: more than a chunk of a fleet makes."""
 
 
 @contextmanager

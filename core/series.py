@@ -1,7 +1,7 @@
 """Hours that are read when they are asked for: a sequence like any other, with its days known before."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
 from core.activity import Activity
@@ -27,6 +27,19 @@ class HourSeries(Sequence[H], Generic[H, D]):
     @abstractmethod
     def days(self) -> Sequence[D]:
         """Its days, by time; a day at the edge of the window holds only the hours within."""
+
+    @property
+    def outlines(self) -> Sequence[D]:
+        """Its days, of which only what they say of each hour may be asked, not their ``whole``."""
+        return self.days
+
+    def busy_by_median(self) -> Mapping[float, tuple[int, int]]:
+        """Of an engine: its busy hours, and their busy seconds, by the median batch of the hour."""
+        return busy_by_median_of(self.days)
+
+    def figures(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+        """Columns of its parts, by the names that ``column_of`` knows."""
+        return [[column_of(part, name) for name in names] for part in self.parts]
 
     @property
     @abstractmethod
@@ -105,6 +118,13 @@ def starts_of(hours: Sequence[H]) -> Sequence[int]:
     return hours.starts() if isinstance(hours, HourSeries) else [hour.hour_ms for hour in hours]
 
 
+def figures_of(hours: Sequence[H], names: Sequence[str]) -> Sequence[Sequence[Any]]:
+    """Columns of what is added up in place of ``hours``; of stored ones straight from their rows."""
+    if isinstance(hours, HourSeries):
+        return hours.figures(names)
+    return [[column_of(hour, name) for name in names] for hour in hours]
+
+
 def hours_since(hours: Sequence[H], from_ms: int) -> Sequence[H]:
     """Those of ``hours`` that begin at or after a time; of stored ones only they are read."""
     if isinstance(hours, HourSeries):
@@ -138,6 +158,17 @@ def masks_of(days: Sequence[Any], name: str) -> Masks:
     return tuple(
         (day.day_ms, sum(1 << at for at, seconds in enumerate(getattr(day, name)) if seconds)) for day in days
     )
+
+
+def busy_by_median_of(days: Sequence[Any]) -> Mapping[float, tuple[int, int]]:
+    """``HourSeries.busy_by_median`` of some days of an engine."""
+    found: dict[float, tuple[int, int]] = {}
+    for day in days:
+        for seconds, median in zip(day.busy_s, day.running_p50, strict=True):
+            if median is not None:
+                count, busy_s = found.get(median, (0, 0))
+                found[median] = count + 1, busy_s + seconds
+    return found
 
 
 def starts_of_masks(masks: Masks) -> list[int]:

@@ -8,6 +8,7 @@ with other values (``dataclasses.replace``) is a plain one.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from operator import itemgetter
 from typing import Any, Final
 
 from core.activity import Activity
@@ -109,6 +110,12 @@ def engine_hour_in(engine: str, start_ms: int, row: Sequence[Any]) -> EngineHour
     _set_engine_hour(hour, start_ms)
     _set_engine_row(hour, row)
     return hour
+
+
+def stored_columns(hours: Sequence[Any], names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Columns of stored hours of a GPU, two or more, as they lie in their rows."""
+    pick = itemgetter(*(GPU_FIGURES.index(name) for name in names))
+    return [pick(hour.raw) for hour in hours]
 
 
 def _seconds(hour: Any) -> Mapping[Activity, float]:

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from advisor.confidence import duration, graded
-from advisor.digest import digest
+from advisor.digest import Digest, digest
 from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
 from advisor.idle import serving_hours, silence_h
@@ -82,7 +82,7 @@ def evaluate(evidence: Evidence, limits: ExecutionIdleLimits) -> Iterator[Verdic
     """Every GPU that works and pauses."""
     for gpu in evidence.gpus:
         seen = digest(evidence, gpu)
-        if seen.parked_h <= 0 or seen.active_h <= 0:
+        if seen.parked_h <= 0 or seen.active_h <= 0 or _most_ratio(gpu, seen, limits) < limits.min_gap_ratio:
             continue
         gaps = gaps_of(gpu, limits)
         if gaps.ratio < limits.min_gap_ratio:
@@ -102,6 +102,14 @@ def evaluate(evidence: Evidence, limits: ExecutionIdleLimits) -> Iterator[Verdic
             yield NotEvaluated(RULE_ID, gpu_subject(gpu), missing, why)
         elif gap_w > gpu.bare_idle_w + limits.min_above_bare_w:
             yield _finding(evidence, gpu, gaps, (gap_w, gpu.bare_idle_w), limits)
+
+
+def _most_ratio(gpu: GpuEvidence, seen: Digest, limits: ExecutionIdleLimits) -> float:
+    """No less than the ratio of ``gaps_of``: all parked time against work but for what hours without a job can hold."""
+    rounding_h = len(gpu.hours) / 3600  # days tell hours in whole seconds
+    gap_h = seen.parked_h + rounding_h
+    job_h = seen.active_h - rounding_h - limits.min_active_ratio * (seen.covered_h + rounding_h)
+    return gap_h / (gap_h + job_h) if job_h > 0 else 1.0
 
 
 def gaps_of(gpu: GpuEvidence, limits: ExecutionIdleLimits) -> Gaps:

@@ -96,9 +96,9 @@ def _starved(hours: Sequence[GpuHour], limits: InputBoundLimits) -> Sequence[Gpu
     return [
         hour
         for hour in hours
-        if hour.seconds.get(Activity.STARVED, 0.0) >= limits.min_starved_ratio * hour.covered_s
-        and hour.busy_ratio is not None
+        if hour.busy_ratio is not None
         and limits.min_busy_ratio <= hour.busy_ratio <= limits.max_busy_ratio
+        and hour.seconds.get(Activity.STARVED, 0.0) >= limits.min_starved_ratio * hour.covered_s
     ]
 
 

@@ -163,14 +163,11 @@ def _may_be_small(engine: EngineEvidence, model: DecodeStep, limits: SmallBatchL
     if _small_s_at_most(engine, model, limits) < limits.min_small_ratio * engine.busy_s:
         return False
     small_s = busy_s = hours = 0
-    for day in engine.days:
-        for seconds, median in zip(day.busy_s, day.running_p50, strict=True):
-            if median is None:
-                continue
-            hours += 1
-            busy_s += seconds
-            if model.saturation(median) < limits.max_saturation_ratio:
-                small_s += seconds
+    for median, (count, seconds) in engine.hours.busy_by_median().items():
+        hours += count
+        busy_s += seconds
+        if model.saturation(median) < limits.max_saturation_ratio:
+            small_s += seconds
     return small_s + hours >= limits.min_small_ratio * busy_s  # a second an hour for rounding
 
 

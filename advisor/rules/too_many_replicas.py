@@ -29,7 +29,7 @@ from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.replicas import UTILIZATION, dropped
 from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
-from advisor.quiet_hours import quiet_ratio
+from advisor.quiet_hours import outlines_of, quiet_ratio
 from advisor.replica_group import Fall, Outcome, peak_running, peak_tokens_per_s
 from advisor.serving import Serving
 from advisor.serving_checks import (
@@ -341,7 +341,7 @@ def _chart(group: Sequence[Serving], need: Need, limits: TooManyReplicasLimits) 
     """Tokens per second of all replicas by hour, against what one of them can plan for."""
     rates: dict[int, float] = {}
     for each in group:
-        for day in each.engine.days:
+        for day in outlines_of(each.engine):
             for at, tokens in enumerate(day.generated_tokens):
                 if tokens is not None:
                     hour_ms = day.day_ms + at * HOUR_MS

@@ -26,6 +26,7 @@ class Kind(Generic[H, D]):
     Attributes:
         name: as in marks (``gpu``). key: column of both tables that names the subject.
         hours, days: their tables. hour_figures, day_columns: what to select, in the readers' order.
+        outline_columns: the first of ``day_columns``, all that is told of each hour of a day.
         hour_in: subject's name, start of the hour and figures → hour. day_in: name and columns → day.
         fold: hours of one day → day.
     """
@@ -36,6 +37,7 @@ class Kind(Generic[H, D]):
     days: Any
     hour_figures: tuple[str, ...]
     day_columns: tuple[str, ...]
+    outline_columns: tuple[str, ...]
     hour_in: Callable[[str, int, Sequence[Any]], H]
     day_in: Callable[[str, Sequence[Any]], D]
     fold: Callable[[Sequence[H]], D]
@@ -47,13 +49,13 @@ def _host_hour_in(host: str, start_ms: int, row: Sequence[Any]) -> HostHour:
 
 GPUS: Final[Kind[GpuHour, GpuDay]] = Kind(
     "gpu", "gpu_id", GpuHourRow.__table__, GpuDayRow.__table__,
-    GPU_FIGURES, GPU_DAY, gpu_hour_in, gpu_day_in, gpu_day,
+    GPU_FIGURES, GPU_DAY, GPU_DAY[:4], gpu_hour_in, gpu_day_in, gpu_day,
 )  # fmt: skip
 ENGINES: Final[Kind[EngineHour, EngineDay]] = Kind(
     "engine", "engine_id", EngineHourRow.__table__, EngineDayRow.__table__,
-    ENGINE_FIGURES, ENGINE_DAY, engine_hour_in, engine_day_in, engine_day,
+    ENGINE_FIGURES, ENGINE_DAY, ENGINE_DAY[:3], engine_hour_in, engine_day_in, engine_day,
 )  # fmt: skip
 HOSTS: Final[Kind[HostHour, HostDay]] = Kind(
     "host", "host_id", HostHourRow.__table__, HostDayRow.__table__,
-    HOST_FIGURES, HOST_DAY, _host_hour_in, host_day_in, host_day,
+    HOST_FIGURES, HOST_DAY, HOST_DAY, _host_hour_in, host_day_in, host_day,
 )  # fmt: skip

@@ -14,13 +14,14 @@ from sqlalchemy.orm import Session
 
 from core.days import day_of, folded_by_day, seen_hours
 from core.evidence import Window
-from core.series import D, H, HourSeries, ends_of, last_of_masks, masks_of, starts_of_masks
+from core.series import D, H, HourSeries, busy_by_median_of, ends_of, last_of_masks, masks_of, starts_of_masks
 from core.units import DAY_MS, HOUR_MS
 from store.models.day_pending import DayPendingRow
 from store.queries.carried import leaving
 from store.queries.hours import within
 from store.queries.kinds import Kind
 from store.queries.plain_rows import plain_rows
+from store.rows_as_hours import StoredGpuHour, stored_columns
 
 HOURS_KEPT: Final = 60_000
 """Hours kept at most, about 2 kB each."""
@@ -135,14 +136,21 @@ class Group(Generic[H, D]):
         of_all: Mapping[int, Sequence[D]] = self._shelves.days.get(self, self._read_days)
         return of_all.get(key, ())
 
+    def outlines(self, key: int) -> Sequence[D]:
+        """The same without their ``whole``: a part of each row."""
+        of_all: Mapping[int, Sequence[D]] = self._shelves.days.get(
+            (self, "outlines"), lambda: self._read_days(self.kind.outline_columns)
+        )
+        return of_all.get(key, ())
+
     def present(self) -> Collection[int]:
         """Keys of the subjects that have hours in the window."""
         return self._shelves.days.get(self, self._read_days).keys()
 
-    def _read_days(self) -> Mapping[int, Sequence[D]]:
+    def _read_days(self, columns: Sequence[str] | None = None) -> Mapping[int, Sequence[D]]:
         days, kind = self.kind.days.c, self.kind
         statement = (
-            select(days[kind.key], *(days[name] for name in kind.day_columns))
+            select(days[kind.key], *(days[name] for name in columns or kind.day_columns))
             .where(
                 days[kind.key].in_(self.names),
                 days.day_ms >= day_of(self.window.from_ms),
@@ -214,7 +222,7 @@ class Group(Generic[H, D]):
 class StoredHours(HourSeries[H, D]):
     """Hours of one subject of a group."""
 
-    __slots__ = ("_count", "_ends_s", "_group", "_key", "_paired", "_parts", "_seen", "_with")
+    __slots__ = ("_count", "_ends_s", "_group", "_key", "_medians", "_paired", "_parts", "_seen", "_with")
 
     def __init__(
         self, group: Group[H, D], key: int, merge: Callable[[Sequence[H], int], H] | None = None
@@ -233,6 +241,7 @@ class StoredHours(HourSeries[H, D]):
         # Asked of every engine by every rule on serving; a fleet's engines are few beside its GPUs.
         self._with = {} if merge is None else {name: masks_of(days, name) for name in ("covered_s", "busy_s")}
         self._paired = None if merge is None else all(day.paired for day in days)
+        self._medians = None if merge is None else busy_by_median_of(days)
         self._ends_s = None if merge is None or not days else ends_of(days)
         self._count: int = sum(seen.bit_count() for _, seen in self._seen)
         self._parts: tuple[H, ...] | None = None
@@ -251,6 +260,21 @@ class StoredHours(HourSeries[H, D]):
             return self._parts
         days: Sequence[Any] = self.days
         return [day.whole for day in days]
+
+    @property
+    def outlines(self) -> Sequence[D]:
+        """Its days, of which only what they say of each hour may be asked."""
+        return self._group.outlines(self._key)
+
+    def busy_by_median(self) -> Mapping[float, tuple[int, int]]:
+        """Of an engine: its busy hours, and their busy seconds, by the median batch of the hour."""
+        return super().busy_by_median() if self._medians is None else self._medians
+
+    def figures(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
+        """Columns of its parts, by the names that ``column_of`` knows."""
+        if self._parts is not None or not all(isinstance(part, StoredGpuHour) for part in self.parts):
+            return super().figures(names)
+        return stored_columns(self.parts, names)
 
     def starts(self) -> Sequence[int]:
         """When each hour begins."""
