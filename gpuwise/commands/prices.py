@@ -8,8 +8,9 @@ import click
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
+from gpuwise.commands.files import text_of, write
+from gpuwise.commands.kept import changed, listed
 from gpuwise.commands.options import Source, database_options
-from gpuwise.commands.price_calls import Calls, text_of, write
 from gpuwise.commands.price_options import body_of, price_options
 
 ID: Final = click.argument("price_id", metavar="ID", type=click.IntRange(1, 2**31 - 1))
@@ -84,11 +85,11 @@ def add(source: Source, *, replace: bool, **given: Any) -> int:
     from api.resources.price_specs import parsed
 
     body = body_of(given)
-    made = Calls(source).done(
-        "prices",
+    made = changed(
+        source,
+        _path("prices", replace),
         body,
         lambda session: resource.add(session, source.settings, now_ms(), parsed(body), supersede=replace),
-        supersede=replace,
     )
     return _print(source, made, [made])
 
@@ -101,7 +102,8 @@ def end(source: Source, price_id: int, on: str) -> int:
     """Let a price end; what it priced before stays priced."""
     from api.resources import prices as resource
 
-    ended = Calls(source).done(
+    ended = changed(
+        source,
         f"prices/{price_id}",
         {"valid_to": on},
         lambda session: resource.end(session, source.settings, now_ms(), price_id, on),
@@ -117,8 +119,8 @@ def remove(source: Source, price_id: int) -> int:
     """Remove a price, as if it had never been given."""
     from api.resources import prices as resource
 
-    Calls(source).done(
-        f"prices/{price_id}", {}, lambda session: resource.remove(session, price_id), method="DELETE"
+    changed(
+        source, f"prices/{price_id}", {}, lambda session: resource.remove(session, price_id), method="DELETE"
     )
     if source.as_json:
         print_json({"removed": price_id})
@@ -137,13 +139,13 @@ def import_(source: Source, file: Path, *, replace: bool) -> int:
     from api.resources.price_specs import bodies_of
 
     text = text_of(file)
-    made = Calls(source).done(
-        "prices/import",
+    made = changed(
+        source,
+        _path("prices/import", replace),
         {"csv": text},
         lambda session: resource.add_all(
             session, source.settings, now_ms(), bodies_of(text), supersede=replace
         ),
-        supersede=replace,
     )
     code = _print(source, made, made["prices"], empty="Nothing new.")
     if not source.as_json:
@@ -178,18 +180,22 @@ def export(source: Source, out: Path | None) -> int:
     return 0
 
 
+def _path(path: str, replace: bool) -> str:
+    return f"{path}?supersede=true" if replace else path
+
+
 def _list(source: Source) -> int:
     from api.resources import prices as resource
 
-    found = Calls(source).listed("prices", lambda session: resource.rows(session, now_ms()))
+    found = listed(source, "prices", lambda session: resource.rows(session, now_ms()))
     return _print(source, found, found)
 
 
 def _effective(source: Source) -> int:
     from api.resources import effective_prices as resource
 
-    found = Calls(source).listed(
-        "prices/effective", lambda session: resource.rows(session, source.settings, now_ms())
+    found = listed(
+        source, "prices/effective", lambda session: resource.rows(session, source.settings, now_ms())
     )
     if source.as_json:
         print_json(found)

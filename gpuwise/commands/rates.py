@@ -6,8 +6,9 @@ from typing import Any, Final
 import click
 
 from gpuwise.commands.display import Column, figure, print_json, print_rows
+from gpuwise.commands.files import text_of, write
+from gpuwise.commands.kept import changed, listed
 from gpuwise.commands.options import Source, database_options
-from gpuwise.commands.price_calls import Calls, text_of, write
 
 RATES: Final = (
     Column("id", "ID", str, right=True),
@@ -40,11 +41,11 @@ def add(source: Source, *, replace: bool, **body: str) -> int:
     """Add a rate."""
     from api.resources import exchange_rates as resource
 
-    made = Calls(source).done(
-        "exchange-rates",
+    made = changed(
+        source,
+        _path("exchange-rates", replace),
         body,
         lambda session: resource.add(session, resource.parsed(body), replace_=replace),
-        replace=replace,
     )
     if source.as_json:
         print_json(made)
@@ -59,8 +60,12 @@ def remove(source: Source, rate_id: int) -> int:
     """Remove a rate; refused while a price starts with it."""
     from api.resources import exchange_rates as resource
 
-    Calls(source).done(
-        f"exchange-rates/{rate_id}", {}, lambda session: resource.remove(session, rate_id), method="DELETE"
+    changed(
+        source,
+        f"exchange-rates/{rate_id}",
+        {},
+        lambda session: resource.remove(session, rate_id),
+        method="DELETE",
     )
     if source.as_json:
         print_json({"removed": rate_id})
@@ -78,11 +83,11 @@ def import_(source: Source, file: Path, *, replace: bool) -> int:
     from api.resources import exchange_rates as resource
 
     text = text_of(file)
-    made = Calls(source).done(
-        "exchange-rates/import",
+    made = changed(
+        source,
+        _path("exchange-rates/import", replace),
         {"csv": text},
         lambda session: resource.add_all(session, resource.bodies_of(text), replace_=replace),
-        replace=replace,
     )
     if source.as_json:
         print_json(made)
@@ -109,10 +114,14 @@ def export(source: Source, out: Path | None) -> int:
     return 0
 
 
+def _path(path: str, replace: bool) -> str:
+    return f"{path}?replace=true" if replace else path
+
+
 def _rows(source: Source) -> list[dict[str, Any]]:
     from api.resources import exchange_rates as resource
 
-    return Calls(source).listed("exchange-rates", resource.rows)
+    return listed(source, "exchange-rates", resource.rows)
 
 
 def _print(source: Source, found: list[dict[str, Any]]) -> int:
