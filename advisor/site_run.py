@@ -100,6 +100,7 @@ class SiteRun:
         rules: Sequence[Rule] = RULES,
         records: Mapping[str, TrackRecord] | None = None,
         followed: Collection[str] = (),
+        covered: Mapping[tuple[str, str, str], str] | None = None,
     ) -> None:
         """Begin.
 
@@ -110,10 +111,13 @@ class SiteRun:
             rules: rules to run.
             records: how claims of rules came true so far, by rule: they scale the next ones.
             followed: fingerprints of findings on which people took a step: those are not merged into one of their host.
+            covered: by rule, cause and GPU, why nothing is said of that GPU alone: somebody is on it, or set it aside, with
+                its host.
         """
         self._rules = rules
         self._records = records or {}
         self._followed = followed
+        self._covered = covered or {}
         self._roster = Roster()
         self._main = AdviceRun(rules, book.fleet)
         self._scoped = [
@@ -169,11 +173,12 @@ class SiteRun:
         ]
         kept: list[Finding] = []
         for finding in self._merged(asked):
-            small = self._too_small(finding)
-            if small is None:
+            why = self._covered.get((finding.rule_id, finding.cause, finding.subject.id))
+            why = why or self._too_small(finding)
+            if why is None:
                 kept.append(finding)
             else:
-                left_out.append(LeftOut(finding, small))
+                left_out.append(LeftOut(finding, why))
         self.left_out = tuple(left_out)
         silent += (NotEvaluated(one.finding.rule_id, one.finding.subject, (), one.why) for one in left_out)
         if tuple(kept) == made.findings and tuple(silent) == made.not_evaluated:

@@ -50,12 +50,14 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         scope: where and when.
         record: write the findings, so that people can follow them; else nothing changes.
     """
+    followed = kept.listing(scope.session, FOLLOWED)
     rules = SiteRun(
         limits_book(scope.settings.rules),
         now=from_ms(scope.now_ms),
         min_saving_usd_month=scope.settings.minimum_saving_usd_month,
         records=records(scope.session),
-        followed={item.finding.fingerprint for item in kept.listing(scope.session, FOLLOWED)},
+        followed={item.finding.fingerprint for item in followed},
+        covered=_covered(followed),
     )
     with rarely_collected():
         judge_fleet(scope, rules)
@@ -69,6 +71,18 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
     if record:
         _remember(scope, advice, whole)
     return view_of(advice, whole, by_fingerprint)
+
+
+def _covered(followed: Sequence[Recommendation]) -> dict[tuple[str, str, str], str]:
+    """What nobody needs to be told of a GPU alone: that its host has, where somebody is on that or set it aside."""
+    return {
+        (item.finding.rule_id, item.finding.cause, uuid): (
+            f"Part of recommendation {item.id} about {item.finding.subject.label}, which is {item.status}."
+        )
+        for item in followed
+        if item.finding.subject.kind == "host" and item.status in SET_ASIDE | {Status.CLAIMED}
+        for uuid in item.finding.gpu_uuids
+    }
 
 
 def _put_aside(scope: Scope, left_out: Sequence[LeftOut]) -> None:

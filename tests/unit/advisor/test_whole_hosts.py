@@ -137,6 +137,20 @@ def test_a_gpu_that_somebody_set_aside_keeps_its_finding_and_its_neighbours_thei
     assert subjects(findings) == [("gpu", f"GPU-{i}") for i in range(3)]
 
 
+def test_a_host_that_somebody_set_aside_does_not_return_gpu_by_gpu() -> None:
+    """One of three has worked since: nothing is new about the others."""
+    why = "Part of recommendation 7 about node-1, which is dismissed."
+    covered = {(RULE, "empty", f"GPU-{at}"): why for at in range(3)}
+    site = SiteRun(limits_book(parse({}, "gpuwise.toml")), now=NOW, covered=covered)
+    site.feed(evidence([card(0), card(1), card(2, Activity.BUSY)], hours=FORTNIGHT_H))
+    made = site.advice()
+    assert not found(made, RULE)
+    assert [(one.subject.id, one.why) for one in refused(made, RULE)] == [("GPU-0", why), ("GPU-1", why)]
+    whole = SiteRun(limits_book(parse({}, "gpuwise.toml")), now=NOW, covered=covered)
+    whole.feed(evidence([card(0), card(1), card(2)], hours=FORTNIGHT_H))
+    assert subjects(found(whole.advice(), RULE)) == [("host", "node-1")], "its own fingerprint is followed"
+
+
 def test_a_gpu_that_is_excluded_keeps_the_others_apart_and_a_whole_host_is_excluded_as_one() -> None:
     until = {"until": "2026-12-04", "reason": "spare"}
     some = run(card(0), card(1), card(2), text={"exclusion": [{"gpu": "GPU-1", **until}]})
