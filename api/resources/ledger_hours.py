@@ -45,6 +45,7 @@ def priced_lines(
     to_ms: int,
     gpu_uuids: Collection[str] | None = None,
     *,
+    gpu_ids: Collection[int] | None = None,
     book: LedgerBook | None = None,
 ) -> Iterator[PricedLine]:
     """Lines of every hour that begins from ``from_ms`` (inclusive) to ``to_ms`` (exclusive), priced now.
@@ -56,14 +57,14 @@ def priced_lines(
     Args:
         scope: session and settings; its window is not looked at.
         from_ms, to_ms: starts of clock hours (others are moved up to the next).
-        gpu_uuids: only these; default all.
+        gpu_uuids, gpu_ids: only these, by UUID or by key; default all.
         book: prices, places and owners, where they are read already.
     """
     from_ms, to_ms = from_ms + -from_ms % HOUR_MS, to_ms + -to_ms % HOUR_MS
     read = ledger_book(scope.session, scope.settings) if book is None else book
     gpus = [
         gpu
-        for gpu in ledger_gpus(scope.session.connection())
+        for gpu in ledger_gpus(scope.session.connection(), gpu_ids)
         if gpu_uuids is None or gpu.identity.gpu_uuid in gpu_uuids
     ]
     at_once = max(1, HOURS_AT_ONCE * HOUR_MS // max(HOUR_MS, to_ms - from_ms))

@@ -7,6 +7,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from store.ledger_writer import COLUMNS
+from store.models.gpu import GpuRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.ledger_day import LedgerDayRow
 
@@ -42,6 +43,14 @@ def stored_lines(
     for row in session.connection().exec_driver_sql(statement, execution_options=options):
         if (row[0], row[1]) not in skipped:
             yield tuple(row[2:])
+
+
+def span_of_samples(session: Session) -> tuple[int, int] | None:
+    """Start of the first sample of any GPU and end of the newest, kept or not; None without any."""
+    first, last = session.execute(
+        select(func.min(GpuRow.first_sample_ms), func.max(GpuRow.seen_until_ms))
+    ).one()
+    return None if first is None or last is None else (first, last)
 
 
 def remove_days_with_hours(session: Session) -> None:

@@ -45,3 +45,10 @@ def mark(session: Session, from_ms: int, to_ms: int | None, gpu_uuids: Collectio
 def count(session: Session) -> int:
     """Marks left."""
     return session.execute(select(func.count()).select_from(LedgerPendingRow)).scalar_one()
+
+
+def days(session: Session, from_ms: int, to_ms: int) -> list[tuple[int, int]]:
+    """GPU and start of the marked UTC days that overlap a span."""
+    row = LedgerPendingRow
+    statement = select(row.gpu_id, row.day_ms).where(row.day_ms > from_ms - DAY_MS, row.day_ms < to_ms)
+    return [(gpu_id, day_ms) for gpu_id, day_ms in session.execute(statement)]
