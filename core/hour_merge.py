@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from core.activity import Activity
 from core.histogram import Histogram
-from core.hours import BatchPoint, EngineHour, GpuHour, HostHour, ShareMethod
+from core.hours import BatchPoint, EngineHour, GpuHour, HostHour
 from core.samples import EnergyMethod
+from core.sharing import ShareMethod
 
 MEANS: Final = (
     "busy_ratio",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from core.activity import Activity
 from core.histogram import Histogram
@@ -126,21 +125,6 @@ class EngineHour:
     busy_energy_j: float | None
 
 
-class ShareMethod(StrEnum):
-    """How a GPU's time is split among those who held it together, from strongest to weakest (cost-model 5)."""
-
-    WHOLE = "whole"
-    """Alone on the GPU."""
-    MIG_SLICE = "mig_slice"
-    """By the compute fraction of the card's slices; who shares a slice has it by memory, else evenly."""
-    SM_TIME = "sm_time"
-    """By each one's share of time with a kernel of its own."""
-    MEMORY_TIME = "memory_time"
-    """By memory × time."""
-    EVEN = "even"
-    """The figures for the wanted method are not known of all."""
-
-
 @dataclass(frozen=True, slots=True)
 class UsageHour:
     """One workload on one GPU in one hour; ``workload`` None is what nobody held (idle, on the GPU's own line).
@@ -150,7 +134,7 @@ class UsageHour:
             without workload ``allocated_s`` is the time for which no workload is known (idle, or held by
             something unseen), so that the rows of a GPU's hour sum to its ``covered_s``.
         memory_byte_s: memory × time. energy_j: its share of the GPU's energy. Both None when unknown.
-        share_method: of ``ShareMethod`` the weakest in the hour. In the row without workload ``mig_slice`` says that
+        share_method: of ``core.sharing.ShareMethod`` the weakest in the hour. In the row without workload ``mig_slice`` says that
             it holds time of slices that nobody used: idle, and not active.
         cpu_ratio, cpu_thread_ratio: mean over the time in which it was seen on the GPU and they are known; 1 is one
             core. Not split: a workload on two GPUs says the same of its processors on both.

@@ -12,6 +12,7 @@ from typing import Any, Final, get_type_hints
 
 from core.errors import SettingsError
 from core.rule_settings import TABLES, RuleSettings, parse
+from core.sharing import SHARED_BY
 from core.units import HOUR_MS
 
 ETC: Final = Path("/etc/gpuwise/gpuwise.toml")
@@ -72,6 +73,10 @@ class Settings:
         billing: how GPUs are paid: ``on_demand``, ``reserved``, ``owned``; decides whether releasing saves cash.
         accounting_time_zone: where a day, a week and a month of the ledger begin (``Europe/Berlin``); an hour belongs to the day
             in which it begins.
+        usage_share_method: how a GPU that several workloads hold together is shared out: ``memory_time`` (memory × time), ``sm_time``
+            (each one's share of time with a kernel of its own), ``mig_slice`` (cards cut into MIG slices by the slices' compute,
+            unused slices are idle; other cards by memory_time), ``even``. Where figures are missing it is even, and the row says
+            so. Hours that were folded before keep their method.
         own_capex_usd … own_life_years: rent-or-buy inputs of the site (cost-model 2); None: not evaluated.
         base_url: address of the web pages as people reach them, for links in mail.
         smtp_*: outgoing mail; no recipients means dry run.
@@ -111,6 +116,7 @@ class Settings:
     pays_for_power: bool = False
     billing: str = "on_demand"
     accounting_time_zone: str = "UTC"
+    usage_share_method: str = "memory_time"
     own_capex_usd: float | None = None
     own_gpu_count: int = 8
     own_life_years: float = 4.0
@@ -147,6 +153,10 @@ class Settings:
             _within("tariff_usd_per_kwh", self.tariff_usd_per_kwh, 0.0, 10.0)
         if self.billing not in {"on_demand", "reserved", "owned"}:
             raise SettingsError(f"setting billing is {self.billing!r}: use on_demand, reserved or owned")
+        if self.usage_share_method not in SHARED_BY:
+            raise SettingsError(
+                f"setting usage_share_method is {self.usage_share_method!r}: use {', '.join(SHARED_BY)}"
+            )
         if not self.database_url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
             raise SettingsError(
                 f"setting database_url is {self.database_url.split('@')[-1]!r}: use sqlite:///PATH or postgresql://USER@HOST/DB"

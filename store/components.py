@@ -1,6 +1,6 @@
 """What must be rolled up together: GPUs and engines that are joined, directly or through one another."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from store.known import KnownEngine, KnownGpu, KnownHost
@@ -27,9 +27,12 @@ class Component:
 
 
 def components(
-    gpus: Sequence[KnownGpu], engines: Sequence[KnownEngine], hosts: Sequence[KnownHost] = ()
+    gpus: Sequence[KnownGpu],
+    engines: Sequence[KnownEngine],
+    hosts: Sequence[KnownHost] = (),
+    cards: Mapping[str, str] | None = None,
 ) -> list[Component]:
-    """Every GPU, engine and host in exactly one component."""
+    """Every GPU, engine and host in exactly one component; ``cards``: of MIG slices whose card is shared out by them."""
     by_uuid = {gpu.identity.gpu_uuid: gpu.id for gpu in gpus}
     leader: dict[int, int] = {gpu.id: gpu.id for gpu in gpus}
 
@@ -43,6 +46,8 @@ def components(
     for ids in joined.values():
         for other in ids[1:]:
             leader[lead(other)] = lead(ids[0])
+    for slice_uuid, card_uuid in (cards or {}).items():
+        leader[lead(by_uuid[slice_uuid])] = lead(by_uuid[card_uuid])
     members: dict[int, tuple[list[KnownGpu], list[KnownEngine]]] = {}
     for gpu in gpus:
         members.setdefault(lead(gpu.id), ([], []))[0].append(gpu)

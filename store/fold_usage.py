@@ -2,27 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from core.activity import Activity, is_active, is_effective
 from core.hour_merge import WEAKEST_LAST
 from core.hours import UsageHour
 from core.readings import WorkloadKey
 from core.samples import GpuSample, ProcessSample
-
-WHOLE: Final = "whole"
-MEMORY_TIME: Final = "memory_time"
-EVEN: Final = "even"
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A workload on a GPU in one interval; None: not told."""
-
-    workload: WorkloadKey
-    memory_bytes: float | None
-    cpu_ratio: float | None = None
-    cpu_thread_ratio: float | None = None
+from core.sharing import ShareMethod
+from store.usage_shares import WHOLE, Holder, SliceHolders, Split, by_figures, by_slices, identity
 
 
 @dataclass(slots=True)
@@ -67,11 +54,10 @@ class _Accounts:
         return self._by_key.setdefault(None, _Account())
 
     def of(self, holder: Holder, sample: GpuSample) -> _Account:
-        workload = holder.workload
-        key = (workload.host, workload.kind, workload.key)
+        key = identity(holder)
         account = self._by_key.get(key)
         if account is None:
-            account = self._by_key[key] = _Account(workload)
+            account = self._by_key[key] = _Account(holder.workload)
         if holder.cpu_ratio is not None or holder.cpu_thread_ratio is not None:
             account.cpu.add(holder.cpu_ratio, sample.covered_ms)
             account.cpu_thread.add(holder.cpu_thread_ratio, sample.covered_ms)
@@ -97,7 +83,13 @@ def holders_by_time(
     holders: dict[int, list[Holder]] = {}
     for process in processes:
         holders.setdefault(process.ts_ms, []).append(
-            Holder(process.workload, process.memory_used_bytes, process.cpu_ratio, process.cpu_thread_ratio)
+            Holder(
+                process.workload,
+                process.memory_used_bytes,
+                process.cpu_ratio,
+                process.cpu_thread_ratio,
+                process.busy_ratio,
+            )
         )
     for sample in samples if engines else ():
         if sample.ts_ms not in holders and sample.activity is not Activity.EMPTY:
@@ -108,19 +100,32 @@ def holders_by_time(
 
 
 def fold_usage_hour(
-    gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample], holders: Mapping[int, Sequence[Holder]]
+    gpu_uuid: str,
+    hour_ms: int,
+    samples: Sequence[GpuSample],
+    holders: Mapping[int, Sequence[Holder]],
+    *,
+    method: ShareMethod = ShareMethod.MEMORY_TIME,
+    slices: Sequence[SliceHolders] = (),
 ) -> list[UsageHour]:
     """Split the covered time and the energy of one GPU's hour among those who held it.
 
-    Time nobody is known to have held is the row without workload. The rows sum to the hour: milliseconds exactly,
-    joules but for the last bit.
+    Time nobody is known to have held is the row without workload, and so is that of MIG slices nobody used. The rows
+    sum to the hour: milliseconds exactly, joules but for the last bit.
+
+    Args:
+        gpu_uuid, hour_ms, samples: of which GPU and hour. holders: who held it, by ``ts_ms``.
+        method: how time that several held together is split. slices: of a card to be split by MIG slice.
     """
     accounts = _Accounts()
     for sample in samples:
-        present = holders.get(sample.ts_ms)
-        if not present:
-            _book(accounts.of_nobody(), sample, sample.covered_ms, _energy(sample), None)
-        elif len(present) == 1:
+        present = holders.get(sample.ts_ms, ())
+        split = by_slices(present, sample.ts_ms, slices) if slices else None
+        if split is None and len(present) > 1:
+            split = by_figures(present, method)
+        if split is not None:
+            _share(accounts, sample, split)
+        elif present:
             account = accounts.of(present[0], sample)
             account.methods.add(WHOLE)
             memory_bytes = present[0].memory_bytes
@@ -128,7 +133,7 @@ def fold_usage_hour(
                 memory_bytes = sample.values.get("memory_used_bytes")
             _book(account, sample, sample.covered_ms, _energy(sample), memory_bytes)
         else:
-            _share(accounts, sample, present)
+            _book(accounts.of_nobody(), sample, sample.covered_ms, _energy(sample), None)
     return [
         _usage(account, gpu_uuid, hour_ms)
         for account in accounts
@@ -136,18 +141,14 @@ def fold_usage_hour(
     ]
 
 
-def _share(accounts: _Accounts, sample: GpuSample, present: Sequence[Holder]) -> None:
-    memories = [holder.memory_bytes for holder in present]
-    known = [memory for memory in memories if memory is not None]
-    total = sum(known)
-    by_memory = len(known) == len(present) and total > 0
-    shares = [memory / total for memory in known] if by_memory else [1 / len(present)] * len(present)
-    parts_ms = _split_ms(sample.covered_ms, shares)
-    parts_j = _split(_energy(sample), shares)
-    for holder, part_ms, part_j in zip(present, parts_ms, parts_j, strict=True):
-        account = accounts.of(holder, sample)
-        account.methods.add(MEMORY_TIME if by_memory else EVEN)
-        _book(account, sample, part_ms, part_j, holder.memory_bytes)
+def _share(accounts: _Accounts, sample: GpuSample, split: Split) -> None:
+    parts_ms = _split_ms(sample.covered_ms, split.ratios)
+    parts_j = _split(_energy(sample), split.ratios)
+    for holder, part_ms, part_j in zip(split.holders, parts_ms, parts_j, strict=True):
+        account = accounts.of_nobody() if holder is None else accounts.of(holder, sample)
+        account.methods.add(split.method)
+        memory_bytes = None if holder is None else holder.memory_bytes
+        _book(account, sample, part_ms, part_j, memory_bytes, works=holder is not None)
 
 
 def _split_ms(whole: int, shares: Sequence[float]) -> list[int]:
@@ -171,10 +172,17 @@ def _energy(sample: GpuSample) -> float | None:
 
 
 def _book(
-    account: _Account, sample: GpuSample, part_ms: int, part_j: float | None, memory_bytes: float | None
+    account: _Account,
+    sample: GpuSample,
+    part_ms: int,
+    part_j: float | None,
+    memory_bytes: float | None,
+    *,
+    works: bool = True,
 ) -> None:
+    """``works`` False: nothing ran there, whatever the card did elsewhere."""
     account.allocated_ms += part_ms
-    if is_active(sample.activity):
+    if works and is_active(sample.activity):
         account.active_ms += part_ms
         if is_effective(sample.activity, sample.values):
             account.effective_ms += part_ms

@@ -16,6 +16,7 @@ from core.evidence import Window
 from core.hours import HostHour
 from core.readings import WorkloadKey
 from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
+from core.sharing import ShareMethod
 from core.units import HOUR_MS
 from store import pending
 from store.components import Component, components
@@ -27,8 +28,10 @@ from store.fold_usage import fold_usage_hour, holders_by_time
 from store.hour_merge import Folded, span_of, span_of_host
 from store.hour_writer import HourWriter, Unit
 from store.known import KnownEngine, known_engines, known_gpus, known_hosts
+from store.mig_slices import SliceOfCard, slices_of_cards
 from store.pending import Mark
 from store.raw import RawReader, SqlRawReader
+from store.usage_shares import SliceHolders
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +73,12 @@ class _Chunk:
 
 
 def roll_up(
-    engine: Engine, reader: RawReader | None = None, *, now_ms: int, limit: int | None = None
+    engine: Engine,
+    reader: RawReader | None = None,
+    *,
+    now_ms: int,
+    limit: int | None = None,
+    share_method: ShareMethod = ShareMethod.MEMORY_TIME,
 ) -> RollUpResult:
     """Fold every marked hour that has begun by ``now_ms`` (a host's clock may run ahead).
 
@@ -79,6 +87,7 @@ def roll_up(
         reader: where raw samples are; default the same database.
         now_ms: the time.
         limit: at most about this many marks in this run; the rest stays for the next.
+        share_method: how time of a GPU that several held together is split; hours folded before keep theirs.
     """
     raw = SqlRawReader(engine, FOLDED) if reader is None else reader
     with engine.begin() as connection:
@@ -87,7 +96,10 @@ def roll_up(
         engines = known_engines(connection, gpus)
         hosts = known_hosts(connection)
         pending.mark_changed_joins(connection, engines, gpus)
-    parts = components(gpus, engines, hosts)
+    by_slice = share_method is ShareMethod.MIG_SLICE
+    slices = slices_of_cards(gpu.identity for gpu in gpus) if by_slice else {}
+    sharing = _Sharing(share_method, slices)
+    parts = components(gpus, engines, hosts, {uuid: one.card_uuid for uuid, one in slices.items()})
     writer = HourWriter(engine, gpus, engines, hosts)
     size, done = FIRST_CHUNK, 0
     after: tuple[int, str, int] | None = None
@@ -104,7 +116,7 @@ def roll_up(
         while queue:
             chunk = _take(queue, size)
             samples = _read(raw, chunk)
-            writer.write(_fold(chunk, samples), chunk.marks)
+            writer.write(_fold(chunk, samples, sharing), chunk.marks)
             size = _next_size(size, chunk, samples.count)
     write_days(engine)
     with engine.connect() as connection:
@@ -205,12 +217,20 @@ def _read(raw: RawReader, chunk: _Chunk) -> _Samples:
     return samples
 
 
-def _fold(chunk: _Chunk, samples: _Samples) -> Iterator[tuple[tuple[int, int], Unit]]:
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """How GPUs are shared out: the method, and MIG slices by UUID where that is by them."""
+
+    method: ShareMethod
+    slices: Mapping[str, SliceOfCard]
+
+
+def _fold(chunk: _Chunk, samples: _Samples, sharing: _Sharing) -> Iterator[tuple[tuple[int, int], Unit]]:
     for hour_ms, number in chunk.marks:
-        yield (hour_ms, number), _fold_unit(chunk.components[number], hour_ms, samples)
+        yield (hour_ms, number), _fold_unit(chunk.components[number], hour_ms, samples, sharing)
 
 
-def _fold_unit(part: Component, hour_ms: int, samples: _Samples) -> Unit:
+def _fold_unit(part: Component, hour_ms: int, samples: _Samples, sharing: _Sharing) -> Unit:
     of_gpu = {
         gpu.identity.gpu_uuid: samples.gpu.get((gpu.identity.gpu_uuid, hour_ms), []) for gpu in part.gpus
     }
@@ -228,14 +248,20 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples) -> Unit:
         )
         for engine in part.engines
     ]
+    holders = {
+        uuid: holders_by_time(
+            found, samples.process.get((uuid, hour_ms), ()), _seen_engines(part, uuid, of_engine)
+        )
+        for uuid, found in of_gpu.items()
+    }
+    slices: dict[str, list[SliceHolders]] = {}
+    for uuid, of_slice in holders.items():
+        if uuid in sharing.slices:
+            place = sharing.slices[uuid]
+            slices.setdefault(place.card_uuid, []).append(SliceHolders(place.share, of_slice))
     usage = {
         uuid: fold_usage_hour(
-            uuid,
-            hour_ms,
-            found,
-            holders_by_time(
-                found, samples.process.get((uuid, hour_ms), ()), _seen_engines(part, uuid, of_engine)
-            ),
+            uuid, hour_ms, found, holders[uuid], method=sharing.method, slices=slices.get(uuid, ())
         )
         for uuid, found in of_gpu.items()
         if found

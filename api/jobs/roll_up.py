@@ -6,12 +6,13 @@ from sqlalchemy import Engine
 
 from api.jobs.model import Job
 from core.settings import Settings
+from core.sharing import ShareMethod
 from store.rollup import roll_up
 
 
-def run(engine: Engine, _settings: Settings, now_ms: int) -> str:
+def run(engine: Engine, settings: Settings, now_ms: int) -> str:
     """Recompute every hour that samples touched since the last run."""
-    result = roll_up(engine, now_ms=now_ms)
+    result = roll_up(engine, now_ms=now_ms, share_method=ShareMethod(settings.usage_share_method))
     said = (
         f"{result.gpu_hours} GPU hours, {result.engine_hours} engine hours, {result.usage_hours} usage hours"
     )

@@ -161,7 +161,7 @@ def _run(
     with DatabaseSink(settings.database_url) as sink, _progress() as progress:
         report = run_import(kind, files, sink, now_ms=now_ms(), progress=progress, **options)
     if report.stored.new_rows:
-        _roll_up(settings.database_url, report)
+        _roll_up(settings, report)
     if as_json:
         click.echo(json.dumps(as_dict(report), indent=2, ensure_ascii=False))
     else:
@@ -169,13 +169,16 @@ def _run(
     return 0 if report.kept else 1
 
 
-def _roll_up(url: str, report: "ImportReport") -> None:
+def _roll_up(settings: Settings, report: "ImportReport") -> None:
     """Fold the hours that changed, so that every table answers at once."""
+    from core.sharing import ShareMethod
     from store.engine import make_engine
     from store.rollup import roll_up
 
     # Files may hold times that this machine's clock has not reached.
-    roll_up(make_engine(url), now_ms=max(now_ms(), report.stored.to_ms or 0))
+    latest_ms = max(now_ms(), report.stored.to_ms or 0)
+    method = ShareMethod(settings.usage_share_method)
+    roll_up(make_engine(settings.database_url), now_ms=latest_ms, share_method=method)
 
 
 @contextmanager

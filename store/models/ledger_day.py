@@ -5,8 +5,8 @@ from decimal import Decimal
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
-from core.hours import ShareMethod
 from core.samples import EnergyMethod
+from core.sharing import ShareMethod
 from store.models.base import Base, BigKey, one_of
 
 LINE_KINDS = ("workload", "unattributed", "idle", "gap")

@@ -3,7 +3,7 @@
 from sqlalchemy import CheckConstraint, ForeignKey, Integer, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from core.hours import ShareMethod
+from core.sharing import ShareMethod
 from store.models.base import Base, BigKey, one_of
 
 
