@@ -21,7 +21,7 @@ ARITHMETIC: Final = 0.89
 """Shares of the TDP: of a card that does next to nothing but decode, and what full tensor cores add."""
 JOULES_PER_BYTE: Final = 70e-12
 HALF_WIDTH_DENSE_HOPPER: Final = 0.14
-HALF_WIDTH_HOPPER: Final = 0.36
+HALF_WIDTH_HOPPER: Final = 0.41
 """Of mixtures, 8-bit weights and sliding windows."""
 HALF_WIDTH_ELSEWHERE: Final = 0.45
 """(99 − 37)/(99 + 37) of 2.4's span."""

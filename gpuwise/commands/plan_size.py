@@ -26,6 +26,7 @@ def _range(found: Mapping[str, int | None]) -> str:
     return f"{middle}" if low == middle == high else f"{middle} ({low}–{'?' if high is None else high})"
 
 
+WIDTH: Final = 100
 CATALOGUE: Final = "catalogue"
 AGED: Final = "over 90 days old"
 
@@ -89,7 +90,9 @@ def size(source: Source, config_file: str | None, **given: Any) -> int:
     if source.as_json:
         print_json(answer["items"])
         return 0
-    click.echo("\n".join(_head(answer["asked"], answer["items"])) + "\n")
+    for line in _head(answer["asked"], answer["items"]):
+        click.echo(click.wrap_text(line, WIDTH))
+    click.echo()
     _tables(answer["items"])
     return 0
 
@@ -185,8 +188,10 @@ def _tables(rows: Sequence[Mapping[str, Any]]) -> None:
     if reasons:
         click.echo("\nNot sized:")
         for reason, keys in reasons.items():
-            click.echo(f"  {reason}: {', '.join(keys)}")
-    click.echo("\n" + "\n".join(_prices(sized)))
+            click.echo(click.wrap_text(f"{reason}: {', '.join(keys)}", WIDTH, "  ", "    "))
+    click.echo()
+    for line in _prices(sized):
+        click.echo(click.wrap_text(line, WIDTH))
 
 
 def _prices(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -196,7 +201,9 @@ def _prices(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     days = sorted(row["price_as_of"] for row in rows if (row["price_basis"] or "").startswith(CATALOGUE))
     if days:
         aged = "; over 90 days old: give your own prices" if any(AGED in basis for basis in bases) else ""
-        lines.append(f"Price: {CATALOGUE}: median on-demand of each GPU model, {days[0]} to {days[-1]}{aged}")
+        lines.append(
+            f"Price: {CATALOGUE}: median on-demand of each GPU model, {' to '.join(dict.fromkeys((days[0], days[-1])))}{aged}"
+        )
     return lines
 
 
