@@ -33,10 +33,13 @@ def changes(
     """What given prices make of those there are.
 
     Args:
-        supersede: end an older price where a new one for the same thing starts.
+        supersede: end an older price where a new one for the same thing starts, also among those given: a list of
+            starts alone is a history.
         skip_same: one that is there as it is given is left alone, not refused.
     """
     found = Changes()
+    if supersede:
+        given = _chained(given)
     added: dict[int, UserPrice] = {}
     by_key: dict[Key, list[UserPrice]] = defaultdict(list)
     for price in existing:
@@ -59,6 +62,21 @@ def changes(
         added[place] = price
     found.add = [added[place] for place in sorted(added)]
     found.refused.sort()
+    return found
+
+
+def _chained(given: Sequence[UserPrice]) -> list[UserPrice]:
+    """Given prices, each ended where the next for the same thing starts; what was paid upfront stays as it is."""
+    found = list(given)
+    newest: dict[Key, int] = {}
+    for place in sorted(range(len(given)), key=lambda at: given[at].valid_from_ms):
+        price = given[place]
+        before = newest.get(price.key)
+        if before is not None:
+            other = found[before]
+            if other.upfront is None and other.valid_from_ms < price.valid_from_ms and other.overlaps(price):
+                found[before] = replace(other, valid_to_ms=price.valid_from_ms)
+        newest[price.key] = place
     return found
 
 

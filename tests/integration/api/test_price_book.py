@@ -1,5 +1,6 @@
 """The price book over REST, on both databases: what is refused and why, what is ended, what prices what."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -68,6 +69,14 @@ def test_two_prices_for_the_same_at_the_same_time_are_refused_naming_both(book: 
     assert "does not start before it" in refused
     price(book, scope_value="h2", usd_per_gpu_hour="4")
     price(book, scope_kind="all", scope_value="", usd_per_gpu_hour="4")
+
+
+def test_of_two_that_come_at_once_one_is_refused(book: TestClient) -> None:
+    given = {"scope_kind": "all", "usd_per_gpu_hour": "2"}
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: book.post("/api/v1/prices", json=given).status_code, range(4)))
+    assert sorted(answers) == [201, 400, 400, 400]
+    assert len(get(book, "prices")["items"]) == 1
 
 
 def test_the_model_is_the_same_in_whatever_case(book: TestClient) -> None:

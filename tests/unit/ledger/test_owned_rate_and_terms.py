@@ -132,6 +132,17 @@ def test_what_is_kept_never_overlaps_and_nothing_is_lost(
     assert supersede or not plan.ends
 
 
+def test_a_list_of_starts_is_a_history_and_is_itself_when_it_comes_again() -> None:
+    starts = [replace(PRICE, id=0, valid_from_ms=day * DAY_MS) for day in (30, 20, 25)]
+    assert len(changes([], starts, supersede=False).refused) == 2
+    first = changes([PRICE], starts, supersede=True, skip_same=True)
+    assert first.ends == {7: 20 * DAY_MS}
+    assert [price.valid_to_ms for price in first.add] == [None, 25 * DAY_MS, 30 * DAY_MS]
+    there = [replace(price, id=at + 8) for at, price in enumerate(first.add)]
+    again = changes(there, starts, supersede=True, skip_same=True)
+    assert (len(again.same), again.add, again.ends, again.refused) == (3, [], {}, [])
+
+
 def test_both_are_named_and_prepaid_ones_do_not_end_early() -> None:
     later = replace(PRICE, id=0, valid_from_ms=20 * DAY_MS)
     refused = changes([PRICE], [later], supersede=False).refused
