@@ -225,7 +225,7 @@ def rows(scope: Scope, by: By = By.GPU, *, book: Book | None = None) -> list[Cos
     """Costs by ``by``, ordered by key; the group that cannot be said comes last."""
     read = book_for(scope, by, book)
     at_ms = scope.window.to_ms - 1
-    terms = place_lookup(scope.session, scope.settings).terms(None, at_ms)
+    terms = place_lookup(scope.session, scope.settings).common_terms(at_ms)
     place, factor = site_of(terms, scope.settings, at_ms), terms.carbon
     sums = add_up(read, slices(scope, read, by))
     return [sums[key].row(key, place, factor) for key in in_order(sums)]

@@ -41,7 +41,7 @@ def overview(scope: Scope) -> Overview:
     """Everything the overview and the weekly report say of the scope's window."""
     book = read_book(scope)
     at_ms = scope.window.to_ms - 1
-    terms = place_lookup(scope.session, scope.settings).terms(None, at_ms)
+    terms = place_lookup(scope.session, scope.settings).common_terms(at_ms)
     place, factor = site_of(terms, scope.settings, at_ms), terms.carbon
     parts = list(slices(scope, book, By.GPU))
     by_gpu = add_up(book, parts)

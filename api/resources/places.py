@@ -1,14 +1,15 @@
 """Energy terms of a host at an hour, from the site profiles and tariffs in the store; else from the settings.
 
-The advisor knows one site: its terms are those that hold where no host is named (the profile for all, then the settings),
-and a price by the hour is the mean of each hour of the day over a week.
+The advisor knows one site: figures on which all hosts agree, else those that hold where no host is named (the profile for
+all, then the settings); a price by the hour is the mean of each hour of the day over a week.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Final
 
 from sqlalchemy.orm import Session
 
@@ -24,6 +25,15 @@ from store.queries import sites as site_queries
 from store.queries import tariffs as tariff_queries
 from store.queries.host_facts import host_facts
 from store.queries.host_share import HostShares
+
+_TOGETHER: Final = (
+    ("tariff", "tariff_name"),
+    ("pue",),
+    ("host_share_ratio", "is_measured", "host_rest_ratio"),
+    ("carbon",),
+    ("pays_for_power",),
+)
+"""Fields of ``Terms`` by the figure they belong to."""
 
 
 @dataclass(slots=True)
@@ -100,6 +110,22 @@ class PlaceLookup:
         """What holds for a host at an instant, and where each figure is from."""
         return self._found(host, at_ms)[1]
 
+    def common_terms(self, at_ms: int) -> Terms:
+        """What holds for the site as a whole: each figure on which all known hosts agree, else that of no host."""
+        whole = self.terms(None, at_ms)
+        found = list(
+            {id(terms): terms for terms in (self.terms(host, at_ms) for host in self.facts)}.values()
+        )
+        if not found:
+            return whole
+        agreed = {
+            name: getattr(found[0], name)
+            for figure in _TOGETHER
+            if all(getattr(one, name) == getattr(found[0], name) for one in found for name in figure)
+            for name in figure
+        }
+        return replace(whole, **agreed)
+
     def measured_ratio(self, host: str | None, at_ms: int) -> float | None:
         """The host's measured share on that day (UTC); None: not measured."""
         return None if host is None else self.shares(host, at_ms)
@@ -155,7 +181,7 @@ def by_name(tariffs: Iterable[Tariff]) -> dict[str, list[Tariff]]:
 
 def site(session: Session, settings: Settings, at_ms: int) -> Site:
     """What advice and calculators know of the site, as of a time."""
-    return site_of(place_lookup(session, settings).terms(None, at_ms), settings, at_ms)
+    return site_of(place_lookup(session, settings).common_terms(at_ms), settings, at_ms)
 
 
 def site_of(terms: Terms, settings: Settings, at_ms: int) -> Site:

@@ -118,3 +118,17 @@ def test_the_site_of_the_advisor_has_prices_by_the_hour_where_the_tariff_has() -
     assert (flat.hourly_usd_per_kwh, flat.tariff_usd_per_kwh) == (None, 0.12)
     none = site_of(lookup([Profile(1, "hall", "all", tariff="gone")], []).terms(None, 0), SETTINGS, 0)
     assert (none.hourly_usd_per_kwh, none.tariff_usd_per_kwh) == (None, None)
+
+
+def test_the_site_takes_what_all_hosts_agree_on_and_else_what_holds_for_no_host() -> None:
+    everywhere = [Profile(number, host, "host", host, pue=1.1) for number, host in enumerate(FACTS, 1)]
+    agreed = lookup(everywhere, []).common_terms(0)
+    assert (agreed.pue, agreed.pays_for_power, agreed.carbon) == (
+        1.1,
+        False,
+        lookup([], []).terms(None, 0).carbon,
+    )
+    apart = lookup([*everywhere[:2], replace(everywhere[2], pue=1.2)], []).common_terms(0)
+    assert apart.pue == SETTINGS.pue
+    nobody = PlaceLookup([], {}, SETTINGS, {}, share)
+    assert nobody.common_terms(0) == nobody.terms(None, 0)
