@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
 from core.activity import Activity
-from core.days import seen_hours
+from core.days import ALL_DAY, seen_hours
 from core.hours import EngineHour, GpuHour, HostHour
 from core.units import HOUR_MS
 
@@ -156,7 +156,13 @@ Masks = Sequence[tuple[int, int]]
 def masks_of(days: Sequence[Any], name: str) -> Masks:
     """Hours whose seconds of that name are above 0."""
     return tuple(
-        (day.day_ms, sum(1 << at for at, seconds in enumerate(getattr(day, name)) if seconds)) for day in days
+        (
+            day.day_ms,
+            ALL_DAY
+            if all(hourly := getattr(day, name))
+            else sum(1 << at for at, seconds in enumerate(hourly) if seconds),
+        )
+        for day in days
     )
 
 

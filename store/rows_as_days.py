@@ -128,10 +128,10 @@ def _engine_hourly(day: Any) -> Sequence[Any]:
         found = (
             values[:24],
             values[24:48],
-            tuple([None if median < 0 else median for median in values[48:72]]),
+            values[48:72],
             values[96:120],
             values[120:144],
-            tuple([None if tokens < 0 else tokens for tokens in values[72:96]]),
+            values[72:96],
             values[144],
         )
         _set_engine_hourly(day, found)
@@ -144,6 +144,10 @@ def _gpu_part(at: int) -> property:
 
 def _engine_part(at: int) -> property:
     return property(lambda day: _engine_hourly(day)[at])
+
+
+def _known_part(at: int) -> property:
+    return property(lambda day: tuple([None if value < 0 else value for value in _engine_hourly(day)[at]]))
 
 
 for _kind, _parts in (
@@ -165,7 +169,7 @@ for _kind, _parts in (
             "whole": property(_engine_whole),
             "seen": property(lambda day: day.raw[1]),
             **{
-                name: _engine_part(at)
+                name: (_known_part if name in {"running_p50", "generated_tokens"} else _engine_part)(at)
                 for at, name in enumerate(
                     (
                         "covered_s",
