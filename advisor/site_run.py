@@ -4,10 +4,11 @@ A rule with thresholds for a part of the fleet runs once more with them over eve
 subjects of that part are taken. What is left out is said as not evaluated, with why and until when: never silence.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from typing import TypeAlias
 
 from advisor.claims import amount_words
 from advisor.engine import AdviceRun, Judged
@@ -19,8 +20,17 @@ from advisor.track_record import TrackRecord, scaled_all
 from advisor.whole_hosts import merged
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.finding import Advice, Finding, NotEvaluated, Range, Subject, Totals
+from core.ownership import Owner
+from core.readings import WorkloadKey
 from core.rule_settings import Exclusion, Selector
 from core.verification import Ledger
+
+OwnerOf: TypeAlias = Callable[[WorkloadKey | None, str | None, int], Owner | None]
+"""Who pays for a workload (None: the GPU's own time) on a host at a time; None: nobody."""
+
+
+def _unowned(_workload: WorkloadKey | None, _host: str | None, _at_ms: int) -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -28,6 +38,7 @@ class _Part:
     """The subjects that selectors choose, gathered chunk by chunk."""
 
     selectors: tuple[Selector, ...]
+    owner_of: OwnerOf = _unowned
     subjects: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, chunk: Evidence) -> None:
@@ -38,7 +49,12 @@ class _Part:
         chosen = {
             gpu.gpu_uuid
             for gpu in chunk.gpus
-            if all(_fits(one, gpu, engines_on.get(gpu.gpu_uuid, ())) for one in self.selectors)
+            if all(
+                self._owned(one, gpu, chunk.window.to_ms - 1)
+                if one.kind == "owner"
+                else _fits(one, gpu, engines_on.get(gpu.gpu_uuid, ()))
+                for one in self.selectors
+            )
         }
         self.subjects |= {("gpu", uuid) for uuid in chosen}
         for engine in chunk.engines:
@@ -52,6 +68,16 @@ class _Part:
         if all(one.kind == "host" for one in self.selectors):
             hosts = {gpu.identity.host for gpu in chunk.gpus if gpu.gpu_uuid in chosen}
             self.subjects |= {("host", host) for host in hosts if host is not None}
+
+    def _owned(self, selector: Selector, gpu: GpuEvidence, at_ms: int) -> bool:
+        workloads = [None, *(use.workload for use in gpu.uses)]
+        owners = {self.owner_of(workload, gpu.identity.host, at_ms) for workload in workloads}
+        return any(
+            fnmatchcase(name, selector.pattern)
+            for owner in owners
+            if owner is not None
+            for name in (owner.team, owner.name)
+        )
 
     def holds(self, subject: Subject, gpu_uuids: Sequence[str] = ()) -> bool:
         """The subject is in it, or all GPUs that a claim acts on are."""
@@ -67,7 +93,7 @@ def _fits(selector: Selector, gpu: GpuEvidence, engines: Iterable[EngineEvidence
         return fnmatchcase(gpu.gpu_uuid, selector.pattern)
     if selector.kind == "engine":
         return any(fnmatchcase(engine.identity.engine, selector.pattern) for engine in engines)
-    if selector.kind == "owner":
+    if selector.kind == "user":
         return any(
             use.workload.user is not None and fnmatchcase(use.workload.user, selector.pattern)
             for use in gpu.uses
@@ -101,6 +127,7 @@ class SiteRun:
         records: Mapping[str, TrackRecord] | None = None,
         followed: Collection[str] = (),
         covered: Mapping[tuple[str, str, str], str] | None = None,
+        owner_of: OwnerOf = _unowned,
     ) -> None:
         """Begin.
 
@@ -113,6 +140,7 @@ class SiteRun:
             followed: fingerprints of findings on which people took a step: those are not merged into one of their host.
             covered: by rule, cause and GPU, why nothing is said of that GPU alone: somebody is on it, or set it aside, with
                 its host.
+            owner_of: who pays, for selectors that name an owner.
         """
         self._rules = rules
         self._records = records or {}
@@ -121,10 +149,10 @@ class SiteRun:
         self._roster = Roster()
         self._main = AdviceRun(rules, book.fleet)
         self._scoped = [
-            (one.rule.id, _Part(one.selectors), AdviceRun([one.rule], {one.rule.id: one.limits}))
+            (one.rule.id, _Part(one.selectors, owner_of), AdviceRun([one.rule], {one.rule.id: one.limits}))
             for one in book.scopes
         ]
-        self._excluded = [(one, _Part(one.selectors)) for one in book.exclusions if one.until > now]
+        self._excluded = [(one, _Part(one.selectors, owner_of)) for one in book.exclusions if one.until > now]
         self._least = min_saving_usd_month
         self.left_out: tuple[LeftOut, ...] = ()
 

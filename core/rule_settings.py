@@ -16,8 +16,8 @@ In ``gpuwise.toml``::
     reason = "hot spare until Friday"
     rule = "empty-gpu"                 # left out: every rule
 
-Selectors: ``host``, ``gpu``, ``engine``, ``owner`` (the user of a workload on the GPU) and ``label`` (``namespace=ml``: an
-attribute of one); ``*`` stands for anything. Which thresholds a rule has, and their bounds, the advisor knows: it checks
+Selectors: ``host``, ``gpu``, ``engine``, ``owner`` (the team, or ``team / project``, that by the owner rules pays for the GPU's own time
+or for a workload on it), ``user`` (of a workload on it) and ``label`` (``namespace=ml``: an attribute of one); ``*`` stands for anything. Which thresholds a rule has, and their bounds, the advisor knows: it checks
 the values here against its own classes at start.
 """
 
@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from core.errors import SettingsError
 
-SELECTORS: Final = ("host", "gpu", "engine", "owner", "label")
+SELECTORS: Final = ("host", "gpu", "engine", "owner", "user", "label")
 TABLES: Final = frozenset({"rules", "exclusion"})
 """Top-level tables of the file that are not flat settings."""
 

@@ -11,6 +11,7 @@ from advisor.limits_book import limits_book
 from advisor.site_run import LeftOut, SiteRun
 from api.ranking import rank
 from api.resources.fleet_run import judge_fleet
+from api.resources.ownership import owner_lookup
 from api.resources.recommendations import AdviceView, row_of, totals_view
 from api.resources.scope import Scope
 from api.resources.verifications import records
@@ -58,6 +59,7 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         records=records(scope.session),
         followed={item.finding.fingerprint for item in followed},
         covered=_covered(followed),
+        owner_of=owner_lookup(scope.session),
     )
     with rarely_collected():
         judge_fleet(scope, rules)

@@ -25,6 +25,7 @@ from core.finding import (
     Saving,
     Subject,
 )
+from core.ownership import Owner
 from core.readings import WorkloadKey
 from core.rule_settings import parse
 
@@ -66,12 +67,20 @@ def card(uuid: str, host: str, user: str = "ann", namespace: str = "ml") -> GpuE
 FLEET = (card("GPU-1", "dev-1"), card("GPU-2", "prod-1", "bob", "web"), card("GPU-3", "prod-2"))
 
 
+def owner_of(workload: WorkloadKey | None, host: str | None, at_ms: int) -> Owner | None:
+    """Everything idle on dev hosts is the floor's; what is in a web namespace a team's."""
+    if workload is None:
+        return Owner("floor") if host == "dev-1" else None
+    return Owner("team-web", "shop") if ("namespace", "web") in workload.attributes else None
+
+
 def advice(text: dict[str, Any], least_usd: float = 0.0) -> tuple[Advice, SiteRun]:
     run = SiteRun(
         limits_book(parse(text, "gpuwise.toml"), [RULE]),
         now=NOW,
         min_saving_usd_month=least_usd,
         rules=[RULE],
+        owner_of=owner_of,
     )
     for one in FLEET:
         run.feed(evidence([one]))
@@ -96,9 +105,12 @@ def test_a_threshold_of_the_fleet_holds_everywhere() -> None:
     [
         ({"host": "dev-*"}, {"GPU-1"}),
         ({"gpu": "GPU-3"}, {"GPU-3"}),
-        ({"owner": "bob"}, {"GPU-2"}),
+        ({"user": "bob"}, {"GPU-2"}),
+        ({"owner": "team-w*"}, {"GPU-2"}),
+        ({"owner": "team-web / shop"}, {"GPU-2"}),
+        ({"owner": "floor"}, {"GPU-1"}),
         ({"label": "namespace=m*"}, {"GPU-1", "GPU-3"}),
-        ({"host": "prod-*", "owner": "ann"}, {"GPU-3"}),
+        ({"host": "prod-*", "user": "ann"}, {"GPU-3"}),
         ({"engine": "*"}, set()),
     ],
 )
