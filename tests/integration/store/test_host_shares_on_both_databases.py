@@ -9,6 +9,7 @@ from store_samples import H0, NOW, SPAN, gpu_sample, host_sample
 
 from core.readings import GpuIdentity
 from core.units import DAY_MS, HOUR_MS
+from store import schema
 from store.dbapi import open_connection
 from store.ingest import Ingest
 from store.queries.host_share import HostShares
@@ -111,3 +112,16 @@ def test_shares_go_with_their_days(ready_database: str, engine: Engine, session:
     roll_up(engine, now_ms=NOW)
     purge(engine, now_ms=H0 + 10 * DAY_MS, raw_days=1, hour_days=2)
     assert HostShares(session)("h1", H0) is None
+
+
+def test_days_that_were_there_before_the_upgrade_are_told_too(
+    ready_database: str, engine: Engine, session: Session
+) -> None:
+    put(ready_database, hosts=range(0, DAY, STEP), gpus=range(0, DAY, STEP))
+    roll_up(engine, now_ms=NOW)
+    session.close()
+    schema.downgrade(ready_database, "0010")
+    schema.upgrade(ready_database)
+    assert HostShares(session)("h1", H0) is None
+    roll_up(engine, now_ms=NOW)
+    assert HostShares(session)("h1", H0) == pytest.approx(0.5)
