@@ -145,9 +145,10 @@ def _add(session: Session, tariff: Tariff, there: Sequence[Tariff]) -> Tariff:
 
 
 def _mark(session: Session, tariff: Tariff, from_ms: int, to_ms: int | None) -> None:
-    """Mark what a change of it touches: nothing where no profile names it."""
-    if any(profile.tariff == tariff.name for profile in sites.listing(session)):
-        mark(session, from_ms, to_ms)
+    """Mark what a change of it touches: the GPUs of the profiles that name it."""
+    for profile in sites.listing(session):
+        if profile.tariff == tariff.name:
+            mark(session, from_ms, to_ms, sites.gpus_of(session, profile))
 
 
 def _view(tariff: Tariff) -> TariffView:

@@ -9,7 +9,9 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from api.resources.evidence import read_evidence
 from api.resources.places import place_lookup
+from api.resources.scope import scope_of
 from api.resources.tariff_specs import bodies_of, csv_of, parsed, tariff_of, toml_of
 from core.errors import UsageError
 from core.user_tariff import Tariff
@@ -177,7 +179,7 @@ def test_a_change_marks_only_what_it_touches(fresh_client: TestClient) -> None:
     post(fresh_client, f"sites/{site['id']}/end", {"at": "2026-10-05"}, 200)
     assert marks(fresh_client) == {A, B}
     post(fresh_client, f"tariffs/{tariff['id']}/end", {"at": "2026-10-05"}, 200)
-    assert marks(fresh_client) == {A, B, C}
+    assert marks(fresh_client) == {A, B}
     refused = fresh_client.delete(f"/api/v1/tariffs/{tariff['id']}")
     assert (refused.status_code, "named by site profile" in refused.json()["detail"]) == (400, True)
     assert fresh_client.delete(f"/api/v1/sites/{site['id']}").status_code == 204
@@ -219,6 +221,15 @@ def test_what_is_ended_before_it_starts_or_is_not_there_is_refused(fresh_client:
     for path in ("sites/99", "tariffs/99"):
         assert fresh_client.post(f"/api/v1/{path}/end", json={"at": "2026-10-01"}).status_code == 404
         assert fresh_client.delete(f"/api/v1/{path}").status_code == 404
+
+
+def test_advice_sees_the_prices_of_the_hours(fresh_client: TestClient) -> None:
+    post(fresh_client, "tariffs", CITY | {"time_zone": "UTC"})
+    post(fresh_client, "sites", {"name": "hall", "tariff": "city", "pays_for_power": True})
+    with session_of(fresh_client) as session:
+        site = read_evidence(scope_of(session, settings_for("sqlite:///x"), NOW)).site
+    assert site.hourly_usd_per_kwh == (0.1,) * 6 + (0.3,) * 16 + (0.1,) * 2
+    assert (site.tariff_usd_per_kwh, site.pays_for_power) == (pytest.approx(0.7 / 3), True)
 
 
 def given(*bodies: dict[str, Any]) -> list[Tariff]:
