@@ -27,7 +27,7 @@ class KnownGpu:
 
 @dataclass(frozen=True, slots=True)
 class KnownEngine:
-    """An engine with its key, its span, its GPUs, and the GPU keys its hours were last rolled up with."""
+    """An engine with its key, its span, its GPUs, the GPU keys its hours were last rolled up with, and what it can reach."""
 
     id: int
     identity: EngineIdentity
@@ -35,6 +35,7 @@ class KnownEngine:
     seen_until_ms: int | None
     join: EngineJoin
     joined_gpu_ids: str | None
+    reachable_tokens_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ def known_engines(connection: Connection, gpus: Sequence[KnownGpu]) -> list[Know
             row.seen_until_ms,
             joins[row.engine],
             row.joined_gpu_ids,
+            row.reachable_tokens_per_s,
         )
         for row in rows
     ]

@@ -10,7 +10,8 @@ class EngineRow(Base):
     """One engine. ``settings``, ``gpu_uuids`` and ``joined_gpu_ids`` are JSON text.
 
     ``gpu_uuids`` is what its processes were seen to hold; ``joined_gpu_ids`` the GPUs its hours were last rolled
-    up with: when the join changes, those hours are rolled up again.
+    up with: when the join changes, those hours are rolled up again. ``reachable_tokens_per_s`` is what the advice job
+    fitted on its own hours (``advisor.reach``); NULL: not known.
     """
 
     __tablename__ = "engine"
@@ -26,3 +27,4 @@ class EngineRow(Base):
     last_sample_ms: Mapped[int | None]
     seen_until_ms: Mapped[int | None]
     joined_gpu_ids: Mapped[str | None]
+    reachable_tokens_per_s: Mapped[float | None]
