@@ -26,6 +26,8 @@ from core.units import HOUR_MS, HOURS_PER_MONTH
 from ledger.demand import Duration
 from ledger.share import rounded
 
+DEAREST: Final = 1_000_000
+"""USD: a GPU-hour above it is a typing error."""
 MICRO_RATIO: Final = 1_000_000
 """Shares of restartable work are held in millionths, so that sums stay whole."""
 
@@ -59,8 +61,8 @@ class MixPrices:
         """Refuse what cannot be. Raises ``ValueError`` that names the price."""
         for name in ("rent", "commit", "reserve", "spot"):
             value = getattr(self, name)
-            if value is not None and not (value.is_finite() and value > 0):
-                raise ValueError(f"{name}_usd_per_gpu_hour is {value}: give a price above 0")
+            if value is not None and not (value.is_finite() and 0 < value <= DEAREST):
+                raise ValueError(f"{name}_usd_per_gpu_hour is {value}: give a price above 0, up to {DEAREST}")
         if not 0 <= self.restartable_ratio <= 1:
             raise ValueError(f"restartable_ratio is {self.restartable_ratio}: give a value from 0 to 1")
         if self.own is not None and self.own.used_usd_per_gpu_h >= self.cheapest_use:

@@ -5,7 +5,11 @@ from typing import Final
 
 import click
 
-COMMANDS: Final = {"size": "gpuwise.commands.plan_size:size"}
+COMMANDS: Final = {
+    "size": "gpuwise.commands.plan_size:size",
+    "rent-or-buy": "gpuwise.commands.plan_rent_or_buy:rent_or_buy",
+    "mix": "gpuwise.commands.plan_mix:mix",
+}
 """Calculator → ``module:object``."""
 
 
@@ -26,4 +30,4 @@ class _Calculators(click.Group):
 
 @click.group(cls=_Calculators)
 def plan() -> None:
-    """The calculators: what a model needs, and what it costs."""
+    """The calculators: what a model needs, what it costs, and whether to own or to rent."""

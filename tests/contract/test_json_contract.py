@@ -14,7 +14,7 @@ from api.resources.costs import CostRow
 from api.resources.energy import EnergyRow
 from api.resources.engines import EngineRow
 from api.resources.gpus import GpuRow
-from api.resources.plan import RentOrBuyRow
+from api.resources.plan_rent_or_buy import RentOrBuyRow
 from api.resources.recommendations import (
     AdviceView,
     RecommendationRow,

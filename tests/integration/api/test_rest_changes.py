@@ -153,37 +153,6 @@ def test_steps_without_a_body_need_a_program_that_names_itself(fresh_client: Tes
     assert fresh_client.post(f"/api/v1/recommendations/{id_}/adopt", json={}).status_code == 422
 
 
-def test_rent_or_buy_fills_in_what_is_measured_here(fresh_client: TestClient) -> None:
-    body = {"capex_usd": 330_000.0, "rent_usd_per_gpu_hour": 3.99, "tariff_usd_per_kwh": 0.12, "pue": 1.3}
-    measured = post(fresh_client, "plan/rent-or-buy", body | {"gpu_model": "NVIDIA H100 80GB HBM3"})
-    used = 9_000 / 13_200  # work over seen time of GPU-a and GPU-b
-    assert measured["assumptions"]["utilisation"] == pytest.approx(used)
-    assert "measured" in measured["assumptions"]["utilisation_basis"]
-    assert measured["breakeven_utilisation"] == pytest.approx(0.4602, abs=1e-4)
-    assert measured["verdict"] == "buy"
-    given = post(fresh_client, "plan/rent-or-buy", body | {"utilisation": 0.4})
-    assert (given["verdict"], given["own_usd_per_gpu_h"][:5]) == ("rent", "4.578")
-    nothing = post(fresh_client, "plan/rent-or-buy", {"utilisation": 0.4})
-    assert nothing["verdict"] == "unknown"
-    assert "capex_usd" in nothing["missing"]
-    refused = fresh_client.post("/api/v1/plan/rent-or-buy", json={"utilisation": 4.0})
-    assert (refused.status_code, "utilisation" in refused.json()["detail"]) == (400, True)
-    unknown = fresh_client.post("/api/v1/plan/rent-or-buy", json={"host": "h9"})
-    assert unknown.status_code == 400
-
-
-def test_rent_or_buy_takes_and_gives_money_as_decimal_strings(fresh_client: TestClient) -> None:
-    figures = {"capex_usd": 330_000.0, "rent_usd_per_gpu_hour": 3.99, "tariff_usd_per_kwh": 0.12}
-    texts = {name: str(value) for name, value in figures.items()}
-    given = post(fresh_client, "plan/rent-or-buy", texts | {"utilisation": 0.4})
-    assert given == post(fresh_client, "plan/rent-or-buy", figures | {"utilisation": 0.4})
-    said = given["assumptions"]
-    assert (said["capex_usd"], said["rent_usd_per_gpu_hour"]) == ("330000.00", "3.99")
-    assert said["utilisation"] == 0.4
-    for wrong in ("much", "NaN", True):
-        assert fresh_client.post("/api/v1/plan/rent-or-buy", json={"capex_usd": wrong}).status_code == 422
-
-
 def test_a_failed_change_leaves_nothing_behind(
     fresh_client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

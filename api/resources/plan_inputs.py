@@ -1,0 +1,40 @@
+"""Inputs of the calculators: what is given, else what is measured here, else what the settings say."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from api.resources.plan_measured import Group, Wanted, power, rent_of, site_for
+from api.resources.scope import Scope
+from core.errors import UsageError
+from ledger.rent_or_buy import of_site
+from ledger.rent_or_buy_inputs import RentOrBuyInputs
+
+INPUTS: Final = frozenset(field.name for field in fields(RentOrBuyInputs))
+
+
+def inputs_for(
+    scope: Scope, chosen: Sequence[Group], given: dict[str, Any], wanted: Wanted
+) -> RentOrBuyInputs:
+    """Everything but the use: what is given, else measured, else set.
+
+    Raises:
+        UsageError: an input that cannot be.
+    """
+    site = site_for(scope, chosen)
+    drawn = power(scope, chosen, wanted, site, given.get("gpu_count") or site.own_gpu_count)
+    known = {name: value for name, value in given.items() if name in INPUTS and value is not None}
+    try:
+        inputs = of_site(
+            replace(site, own_idle_kw=drawn.idle_kw, own_active_kw=drawn.active_kw),
+            rent_of(scope, chosen),
+            utilisation=None,
+            power_basis="given" if {"idle_kw", "active_kw"} <= known.keys() else drawn.basis,
+        )
+        if any(name.startswith("capex_") for name in known):
+            inputs = replace(inputs, capex_usd=None)
+        if "rent_usd_per_hour" in known or "rent_usd_per_gpu_hour" in known:
+            inputs = replace(inputs, rent_usd_per_gpu_hour=None, rent_basis="given")
+        return replace(inputs, **known)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
