@@ -166,7 +166,7 @@ def _basis(row: UserPrice, day: str, rate: ExchangeRate | None) -> str:
     spread = "" if row.upfront is None else ", with what was paid upfront spread over its term"
     foreign = ""
     if row.currency != USD and rate is not None:
-        amount = plain(effective_amount(row))
+        amount = plain(rounded(effective_amount(row)))
         foreign = (
             f", {amount} {row.currency} at {plain(rate.usd_per_unit)} USD of {from_ms(rate.from_ms).date()}"
         )

@@ -13,12 +13,14 @@ from api.text import Storable
 from catalog.currencies import CURRENCIES
 from core.clock import iso
 from core.errors import UsageError
+from core.evidence import Site
 from core.settings import Settings
 from core.user_price import BILLINGS, LARGEST, LARGEST_UPFRONT, USD, Scope, UserPrice
 from ledger.owned_rate import OwnedInputs, owned_rate
 from ledger.price_terms import SpotTerms
 from ledger.prices import plain
 
+SiteOf = Callable[[str | None], Site]
 STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
 
@@ -140,14 +142,17 @@ def parsed(given: Mapping[str, Any]) -> PriceBody:
         raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
 
 
-def price_of(body: PriceBody, settings: Settings, now_ms: int) -> UserPrice:
+def price_of(body: PriceBody, settings: Settings, now_ms: int, site_of: SiteOf) -> UserPrice:
     """The price that was meant.
+
+    Args:
+        site_of: tariff, PUE and who pays for power at a host, or of the site as a whole; asked for owned machines alone.
 
     Raises:
         UsageError: it could not be applied; says which field and what to do.
     """
     currency = currency_of(body.currency)
-    inputs = _inputs(body, currency, settings)
+    inputs = _inputs(body, currency, site_of)
     try:
         return UserPrice(
             id=0,
@@ -225,33 +230,33 @@ def _cells(price: UserPrice) -> dict[str, str]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _inputs(body: PriceBody, currency: str, settings: Settings) -> OwnedInputs | SpotTerms | None:
+def _inputs(body: PriceBody, currency: str, site_of: SiteOf) -> OwnedInputs | SpotTerms | None:
     for name in sorted(_NESTED):
         if getattr(body, name) is not None and body.billing != name:
             raise UsageError(f"billing is {body.billing!r} and {name} inputs are given: use billing {name}")
     try:
         if body.owned is not None:
-            return _owned(body.owned, currency, settings)
+            host = body.scope_value if body.scope_kind == Scope.HOST else None
+            return _owned(body.owned, currency, site_of(host))
         return None if body.spot is None else SpotTerms.of(body.spot.model_dump())
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _owned(body: OwnedBody, currency: str, settings: Settings) -> OwnedInputs:
-    """Inputs with what the site's settings say; whether energy is in the rate is decided here and kept."""
+def _owned(body: OwnedBody, currency: str, site: Site) -> OwnedInputs:
+    """Inputs with what is known of the site; whether energy is in the rate is decided here and kept."""
     given = {name: value for name, value in body.model_dump().items() if value is not None}
-    given.setdefault("pue", settings.pue)
+    given.setdefault("pue", site.pue)
     wanted = given.get("includes_energy") is not False
-    if wanted and settings.tariff_usd_per_kwh is not None and currency == USD:
-        given.setdefault("tariff_per_kwh", settings.tariff_usd_per_kwh)
-    apart = settings.pays_for_power
+    if wanted and site.tariff_usd_per_kwh is not None and currency == USD:
+        given.setdefault("tariff_per_kwh", site.tariff_usd_per_kwh)
     for name in ("includes_energy", "colo_includes_power"):
-        if apart and given.get(name):
+        if site.pays_for_power and given.get(name):
             raise UsageError(
-                f"{name} is true and the site pays its power apart (setting pays_for_power): energy would count twice, "
+                f"{name} is true and the site pays its power apart (pays_for_power): energy would count twice, "
                 "turn one of them off"
             )
-    may = not apart and not body.colo_includes_power and "tariff_per_kwh" in given
+    may = not site.pays_for_power and not body.colo_includes_power and "tariff_per_kwh" in given
     given.setdefault("includes_energy", may)
     return OwnedInputs.of(given)
 

@@ -4,16 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any
 
 from sqlalchemy.orm import Session
 
 from api.resources.columns import about
 from api.resources.owner_specs import when
-from api.resources.price_specs import PriceBody, parsed, price_of
+from api.resources.places import place_lookup, site_of
+from api.resources.price_specs import PriceBody, SiteOf, parsed, price_of
 from api.resources.table_csv import refused
 from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
+from core.evidence import Site
 from core.settings import Settings
 from core.user_price import UserPrice
 from ledger.exchange import Exchange
@@ -102,7 +105,7 @@ def add(
     Raises:
         UsageError: it could not be applied, or overlaps another one; says which.
     """
-    price = price_of(body, settings, now_ms)
+    price = price_of(body, settings, now_ms, _sites(session, settings, now_ms))
     kept.lock(session)
     exchange = Exchange(exchange_rates.listing(session))
     _has_rate(price, exchange)
@@ -131,12 +134,13 @@ def add_all(
     """
     kept.lock(session)
     exchange = Exchange(exchange_rates.listing(session))
+    site_of_host = _sites(session, settings, now_ms)
     prices: list[UserPrice] = []
     lines: list[int] = []
     bad: list[tuple[int, str]] = []
     for line, values in given:
         try:
-            price = price_of(parsed(values), settings, now_ms)
+            price = price_of(parsed(values), settings, now_ms, site_of_host)
             _has_rate(price, exchange)
         except UsageError as error:
             bad.append((line, str(error)))
@@ -191,6 +195,18 @@ def remove(session: Session, id_: int) -> None:
     """
     if not kept.delete(session, id_):
         raise _missing(id_)
+
+
+def _sites(session: Session, settings: Settings, now_ms: int) -> SiteOf:
+    """Energy terms of a host, or of the site as a whole, as of now; read when first asked for."""
+    lookup = cache(lambda: place_lookup(session, settings))
+
+    def site_of_host(host: str | None) -> Site:
+        places = lookup()
+        terms = places.common_terms(now_ms) if host is None else places.terms(host, now_ms)
+        return site_of(terms, settings, now_ms)
+
+    return site_of_host
 
 
 def _missing(id_: int) -> NotFoundError:

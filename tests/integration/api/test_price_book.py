@@ -217,6 +217,20 @@ def test_an_owned_machine_has_the_fixed_cost_of_its_hours(book: TestClient) -> N
     assert effective(book)[A]["usd_per_gpu_hour"] == "1.80016"
 
 
+def test_energy_is_left_out_where_the_host_pays_its_power_apart(book: TestClient) -> None:
+    site = {"name": "colo", "scope_kind": "host", "scope_value": "h2", "pays_for_power": True}
+    post(book, "sites", site)
+    apart = price(book, scope_value="h2", billing="owned", owned=OWNED)
+    assert apart["inputs"]["includes_energy"] is False
+    assert "the ledger adds what was measured" in apart["owned_rate"]["energy"]
+    within = price(book, scope_value="h1", billing="owned", owned=OWNED)
+    assert within["inputs"]["includes_energy"] is True
+    twice = {"scope_value": "h2", "valid_from": "2026-10-05", "supersede": True, "billing": "owned"}
+    for name in ("includes_energy", "colo_includes_power"):
+        refused = price(book, 400, owned=OWNED | {name: True}, **twice)["detail"]
+        assert refused.startswith(f"{name} is true and the site pays its power apart")
+
+
 def test_what_was_paid_upfront_is_spread_over_the_term(book: TestClient) -> None:
     made = price(book, **COMMIT)
     # 16,000 over 16 GPUs and 240 hours.
