@@ -16,6 +16,9 @@ MIN_COVERED_S: Final = 3_600.0
 MIN_COMMON_RATIO: Final = 0.8
 """Host and GPUs must have been watched for about the same time, or the means are of different loads: the coverage
 that rules ask for too."""
+DECIMALS: Final = 3
+"""Of the ratio: finer than any counter here, and coarse enough that the ledger keeps few places, and does not price a day
+anew for nothing."""
 HIGHEST_RATIO: Final = 20.0
 """Two sockets at 100 W each beside one idle card of 10 W, the most lopsided host we know of; beyond it GPU power is missing."""
 
@@ -46,4 +49,4 @@ def measured_share(host: Drawn, gpus: Sequence[Drawn | None]) -> float | None:
         total_w += gpu.power_w
     if total_w <= 0 or host.power_w > HIGHEST_RATIO * total_w:
         return None
-    return host.power_w / total_w
+    return round(host.power_w / total_w, DECIMALS)

@@ -112,7 +112,7 @@ def test_a_measured_share_reaches_the_ledger_when_its_samples_come_late(
     roll_up(engine, now_ms=NOW)
     after = lines(engine, settings)
     a_w = sum(A_J) / 6_000  # its gap of 20 minutes has no power
-    share = 100.0 / (a_w + 200.0)
+    share = round(100.0 / (a_w + 200.0), 3)
     assert after[B][2] == {"measured"}
     assert float(after[B][0]) == pytest.approx(usd(B_J, (1 + share) * 1.25, (0.1, 0.1)), abs=2e-6)
     assert after[B][0] != before[B][0]

@@ -47,4 +47,5 @@ watts = st.floats(1.0, 10_000.0)
 @given(watts, st.lists(watts, min_size=1, max_size=16))
 def test_a_share_is_plausible_or_none(host_w: float, gpus_w: list[float]) -> None:
     share = measured_share(Drawn(host_w, 86_400.0), [Drawn(power_w, 86_400.0) for power_w in gpus_w])
-    assert share is None or 0 < share <= HIGHEST_RATIO * (1 + 1e-9)
+    assert share is None or 0 <= share <= HIGHEST_RATIO
+    assert share is None or share == pytest.approx(host_w / sum(gpus_w), abs=0.00051)
