@@ -4,7 +4,7 @@ Window: 13 weeks of data unless asked otherwise, because a purchase is judged by
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -32,7 +32,10 @@ FEW_DAYS: Final = 4
 """Fewer days than quartiles need give no range of use."""
 LEAST_METERED_S: Final = 3_600.0
 """An hour of one GPU: less tells no mean power."""
-OWNED: Final = "owned"
+BY_USE: Final = frozenset({"on_demand"})
+"""Billings that end with the use."""
+RENTED: Final = frozenset({"on_demand", "reserved", "committed", "spot"})
+"""What somebody pays for a machine of his own is no rent."""
 
 
 class Wanted(StrEnum):
@@ -166,22 +169,22 @@ def _wanted_s(hour: ModelHour, wanted: Wanted) -> float:
     return hour.allocated_s if wanted is Wanted.ALLOCATED else hour.active_s
 
 
-def rent_of(scope: Scope, chosen: Sequence[Group]) -> Price | None:
+def rent_of(scope: Scope, group: Group, billings: Collection[str]) -> Price | None:
     """What GPUs like these rent for: the price in force at the window's end, else the catalogue's on-demand median.
 
-    What somebody pays for a machine of his own is no rent: then the catalogue's. Several prices of one model count by
-    their mean; GPUs of several models have no one rent.
+    Args:
+        scope, group: of which GPUs, and when.
+        billings: prices of these billings count; several count by their mean.
     """
-    if len(chosen) != 1:
-        return None
-    (group,) = chosen
-    at_ms = scope.window.to_ms - 1
-    found = [price for price in prices_now(scope, group) if price is not None and price.billing != OWNED]
-    if not found:
-        return catalogue_price(group.gpu_key, at_ms)
+    found = [price for price in prices_now(scope, group) if price is not None and price.billing in billings]
+    return mean_price(found) or catalogue_price(group.gpu_key, scope.window.to_ms - 1)
+
+
+def mean_price(found: Sequence[Price]) -> Price | None:
+    """One price for all: theirs where they have the same, else the mean; None without any."""
     distinct = sorted(set(found), key=lambda price: (price.usd_per_gpu_hour, price.basis))
-    if len(distinct) == 1:
-        return distinct[0]
+    if len(distinct) < 2:
+        return distinct[0] if distinct else None
     return replace(
         distinct[0],
         usd_per_gpu_hour=_mean(found),

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Final
 
 from api.resources.columns import about
 from api.resources.plan_inputs import inputs_for
-from api.resources.plan_measured import Group, Wanted, demand, groups, paid_now
+from api.resources.plan_measured import (
+    BY_USE,
+    Group,
+    Wanted,
+    demand,
+    groups,
+    mean_price,
+    paid_now,
+    prices_now,
+)
 from api.resources.recommendations import with_money
 from api.resources.scope import Scope
 from core.errors import UsageError
@@ -119,7 +128,7 @@ def mix(
             Question(
                 scope,
                 group,
-                inputs_for(scope, [group], given, wanted),
+                inputs_for(scope, [group], given, wanted, BY_USE),
                 demand([group], scope.window, wanted),
                 wanted,
                 assume_measured,
@@ -141,9 +150,22 @@ def _of(asked: Question, given: Mapping[str, Any]) -> MixRow:
     if rent is None:
         why = f"Not evaluated: there is no rent of {asked.group.name}: give --rent-usd-per-gpu-hour, or a price of it."
         return _row(asked, MixAnswer(Standing.REFUSED, why, None, {}, None, (), (), {}, {}), {}, {})
-    named = {name: given[name] for name in PRICES if given.get(name) is not None}
+    named = _promises_now(asked) | {name: given[name] for name in PRICES if given.get(name) is not None}
     money: dict[str, Any] = {name: usd(value) if "usd" in name else value for name, value in named.items()}
     return _answered(asked, MixInputs(**money | {"rent_usd_per_gpu_hour": usd(rent)}))
+
+
+def _promises_now(asked: Question) -> dict[str, Any]:
+    """What is reserved or committed already is to be had at the price in force."""
+    found = [price for price in prices_now(asked.scope, asked.group) if price is not None]
+    means = {
+        name: mean_price([price for price in found if price.billing == billing])
+        for name, billing in (
+            ("reserve_usd_per_gpu_hour", "reserved"),
+            ("commit_usd_per_gpu_hour", "committed"),
+        )
+    }
+    return {name: price.usd_per_gpu_hour for name, price in means.items() if price is not None}
 
 
 def _answered(asked: Question, inputs: MixInputs) -> MixRow:

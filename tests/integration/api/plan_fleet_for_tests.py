@@ -71,7 +71,7 @@ def hour_of(gpu: int, hour: int) -> GpuHour:
     )
 
 
-def fill(url: str, weeks: float = 9, *, price_usd: str | None = "3.99") -> int:
+def fill(url: str, weeks: float = 9, *, price_usd: str | None = "3.99", billing: str = "on_demand") -> int:
     """Store the fleet; returns the end of its data."""
     with closing(open_connection(url)) as connection:
         ingest = Ingest(connection)
@@ -101,7 +101,7 @@ def fill(url: str, weeks: float = 9, *, price_usd: str | None = "3.99") -> int:
                 scope_kind="model",
                 scope_value=H100,
                 usd_per_gpu_hour=Decimal(price_usd),
-                billing="on_demand",
+                billing=billing,
                 gpus_per_unit=2,
                 valid_from_ms=0,
                 valid_to_ms=None,

@@ -94,12 +94,10 @@ def test_work_alone_may_count_as_wanted_and_then_parked_time_is_idle_draw(client
 
 
 def test_below_four_weeks_there_is_no_use_unless_told_to_assume(
-    sqlite_template: Path, tmp_path: Path
+    small: str,
 ) -> None:
-    path = tmp_path / "short.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    fill(f"sqlite:///{path}", 3.3)
-    client = client_for(f"sqlite:///{path}", 3.3)
+    fill(small, 3.3)
+    client = client_for(small, 3.3)
     refused = post(client, NODE)
     assert (refused["verdict"], refused["missing"]) == ("unknown", ["utilisation"])
     assert (
@@ -115,7 +113,6 @@ def test_below_four_weeks_there_is_no_use_unless_told_to_assume(
     assert (given["verdict"], given["assumptions"]["utilisation_basis"]) == ("rent", "given")
     (mix,) = post(client, NODE, "plan/mix")
     assert (mix["standing"], mix["own_gpus"], mix["steps"]) == ("refused", None, [])
-    dispose_engine(f"sqlite:///{path}")
 
 
 def test_a_break_even_within_the_measured_days_answers_with_the_mix(client: TestClient) -> None:
@@ -199,15 +196,41 @@ def test_a_power_that_is_set_wins_over_the_measured(database: str) -> None:
     assert "active: setting, not measured" in said["power_basis"]
 
 
-def test_a_machine_of_ones_own_is_compared_with_the_market_and_not_with_its_own_rate(
-    sqlite_template: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "own.db"
+@pytest.fixture
+def small(sqlite_template: Path, tmp_path: Path) -> Iterator[str]:
+    """A database with nothing in it."""
+    path = tmp_path / "small.db"
     path.write_bytes(sqlite_template.read_bytes())
-    fill(f"sqlite:///{path}", 0.2, price_usd=None)
-    row = post(client_for(f"sqlite:///{path}", 0.2), NODE | {"utilisation": 0.5})
-    assert row["assumptions"]["rent_basis"].startswith("catalogue: median on-demand of H100")
+    yield f"sqlite:///{path}"
     dispose_engine(f"sqlite:///{path}")
+
+
+def test_a_machine_of_ones_own_is_compared_with_the_market_and_not_with_its_own_rate(small: str) -> None:
+    fill(small, 0.2, price_usd="0.50", billing="owned")
+    row = post(client_for(small, 0.2), NODE | {"utilisation": 0.5})
+    assert row["assumptions"]["rent_basis"].startswith("catalogue: median on-demand of H100")
+
+
+def test_what_is_reserved_now_may_be_reserved_again_and_is_no_rent_by_use(small: str) -> None:
+    fill(small, 0.2, price_usd="2.10", billing="reserved")
+    client = client_for(small, 0.2)
+    (mix,) = post(client, NODE | {"assume_measured": True}, "plan/mix")
+    assert mix["prices"]["reserve_usd_per_gpu_h"] == "2.10"
+    assert mix["prices"]["rent_basis"].startswith("catalogue: median on-demand of H100")
+    said = post(client, NODE | {"utilisation": 0.5})["assumptions"]
+    assert "reserved: paid for every hour, used or not" in said["rent_basis"]
+
+
+def test_without_any_gpu_what_is_given_is_reckoned_all_the_same(small: str) -> None:
+    client = client_for(small)
+    given = {"capex_usd": 330_000, "rent_usd_per_gpu_hour": "3.99", "utilisation": 0.4}
+    row = post(client, given)
+    assert (row["verdict"], row["own_usd_per_gpu_h"][:5], row["measured"]) == ("rent", "4.578", None)
+    assert row["assumptions"]["power_basis"] == "settings of the site, not measured"
+    unknown = post(client, {"capex_usd": 330_000, "rent_usd_per_gpu_hour": "3.99"})
+    assert (unknown["verdict"], unknown["missing"]) == ("unknown", ["utilisation"])
+    assert "no use was measured" in unknown["reason"]
+    assert post(client, {}, "plan/mix") == []
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
