@@ -139,14 +139,29 @@ def _taken(left: Sequence[int], allocated: int, active: int) -> list[int]:
     """What a workload takes of the time that is left: active as long as there is such, then held without work."""
     taken = [0] * len(left)
     want = min(allocated, sum(left))
-    for pool, most in ((ACTIVE, active), ((PARKED, UNKNOWN), want), ((EMPTY,), want), (ACTIVE, want)):
-        amount = min(want, most)
-        if amount > 0:
-            free = [left[at] - taken[at] for at in pool]
-            for at, ms in zip(pool, portions(amount, free), strict=True):
-                taken[at] += ms
-                want -= ms
+    got = _take(taken, left, ACTIVE, min(want, active))
+    for pool in ((PARKED, UNKNOWN), (EMPTY,), ACTIVE):
+        if got == want:
+            break
+        got += _take(taken, left, pool, want - got)
     return taken
+
+
+def _take(taken: list[int], left: Sequence[int], pool: Sequence[int], amount: int) -> int:
+    """Take at most ``amount`` of the activities of a pool, in proportion to what is left of them; how much it was."""
+    free = [(at, left[at] - taken[at]) for at in pool if left[at] > taken[at]]
+    if len(free) == 1:
+        at, most = free[0]
+        got = min(amount, most)
+        taken[at] += got
+        return got
+    if not free or not amount:
+        return 0
+    got = 0
+    for (at, _), ms in zip(free, portions(amount, [most for _, most in free]), strict=True):
+        taken[at] += ms
+        got += ms
+    return got
 
 
 def _give_all(part: _Part, hour: Sequence[Any], terms: Terms) -> None:
@@ -158,7 +173,7 @@ def _give_all(part: _Part, hour: Sequence[Any], terms: Terms) -> None:
         return
     part.energy = round(hour[12] * 1000)
     part.energy_covered = min(round(hour[14] * 1000), part.ms)
-    part.money = _energy_terms(part.energy, terms)
+    part.money = energy_terms(part.energy, terms)
 
 
 def _divide(parts: Sequence[_Part], hour: Sequence[Any], terms: Terms) -> None:
@@ -174,7 +189,7 @@ def _divide(parts: Sequence[_Part], hour: Sequence[Any], terms: Terms) -> None:
         [part.ms if energy is not None else 0 for part, energy in zip(parts, energies, strict=True)],
     )
     weights = [energy or 0 for energy in energies]
-    totals = _energy_terms(sum(weights), terms) if any(weights) else _NO_MONEY
+    totals = energy_terms(sum(weights), terms) if any(weights) else _NO_MONEY
     shares = [[None] * len(parts) if total is None else split_whole(total, weights) for total in totals]
     for at, part in enumerate(parts):
         part.effective_unknown, part.energy, part.energy_covered = unknown[at], energies[at], seen[at]
@@ -221,7 +236,7 @@ def _energies(parts: Sequence[_Part], hour: Sequence[Any]) -> list[int | None]:
     return found
 
 
-def _energy_terms(energy: int, terms: Terms) -> tuple[int | None, int | None, int | None]:
+def energy_terms(energy: int, terms: Terms) -> tuple[int | None, int | None, int | None]:
     """Site energy in millijoules, its money in micro-dollars, its carbon in micrograms."""
     site = round(energy * terms.site_factor)
     tariff, grid = terms.micro_usd_per_kwh, terms.carbon_g_per_kwh
@@ -230,6 +245,11 @@ def _energy_terms(energy: int, terms: Terms) -> tuple[int | None, int | None, in
         None if tariff is None else rounded_ratio(site * tariff, MJ_PER_KWH),
         None if grid is None else round(site * grid * 1e6 / MJ_PER_KWH),
     )
+
+
+def whole_memory(byte_s: float) -> float:
+    """Byte-seconds in whole MiB-seconds."""
+    return float(round(byte_s / MEMORY_UNIT) * MEMORY_UNIT)
 
 
 def _cost(ms: int, terms: Terms) -> int | None:
@@ -264,7 +284,7 @@ def _line(part: _Part, method: str | None, terms: Terms) -> Line:
         part.active,
         part.effective,
         part.effective_unknown,
-        None if memory is None else float(round(memory / MEMORY_UNIT) * MEMORY_UNIT),
+        None if memory is None else whole_memory(memory),
         part.energy,
         part.energy_covered,
         None if part.energy is None else method,

@@ -15,6 +15,11 @@ def rounded_ratio(numerator: int, denominator: int) -> int:
 
 def split_whole(total: int, weights: Sequence[int]) -> list[int]:
     """``total`` (0 or more) in proportion to ``weights``, of which one at least is above 0."""
+    if len(weights) == 2:  # by far the most: a holder that works and rests, a holder and a gap
+        first, second = weights
+        part = total * first // (first + second)
+        other = total * second // (first + second)
+        return [total - other, other] if first >= second else [part, total - part]
     whole = sum(weights)
     parts = [total * weight // whole for weight in weights]
     left = total - sum(parts)

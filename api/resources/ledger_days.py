@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.units import DAY_MS
 from ledger.calendar import Span, utc_month_parts
 from ledger.day_lines import DayLines, added, differences
-from ledger.gpu_lines import Stretch, gpu_lines
+from ledger.gpu_lines import GpuHours, Stretch, add_gpu_lines
 from store import ledger_marks
 from store.engine import session_scope
 from store.ledger_marks import LedgerMark
@@ -161,27 +161,21 @@ def _gpu_days(
             stretches += of_part
             for stretch, part in zip(of_part, _one_price(of_part), strict=True):
                 heads[stretch.from_ms] = (day.start_ms, *part, gpu.id)
+
+    def key_of(stretch: Stretch, kind: str, workload: int | None) -> tuple[Any, ...]:
+        owner = book.owner(gpu, workload, chunk.workloads, stretch.from_ms)
+        return (
+            *heads[stretch.from_ms],
+            kind,
+            workload,
+            numbers.owners.of(owner),
+            numbers.rates.of(stretch.price),
+            numbers.places.of(_kept(stretch.place)),
+        )
+
     lines = DayLines()
-    last: Stretch | None = None
-    keys: dict[int | str, tuple[Any, ...]] = {}
-    for hour_ms, stretch, line in gpu_lines(
-        stretches, hours, uses, max(gpu.first_ms, gpu.purged_until_ms), gpu.until_ms
-    ):
-        if stretch is not last:
-            last, keys = stretch, {}
-        holder = line.workload or line.kind
-        key = keys.get(holder)
-        if key is None:
-            owner = book.owner(gpu, line.workload, chunk.workloads, hour_ms)
-            key = keys[holder] = (
-                *heads[stretch.from_ms],
-                line.kind,
-                line.workload,
-                numbers.owners.of(owner),
-                numbers.rates.of(stretch.price),
-                numbers.places.of(_kept(stretch.place)),
-            )
-        lines.add(key, line)
+    known = GpuHours(hours, uses, max(gpu.first_ms, gpu.purged_until_ms), gpu.until_ms)
+    add_gpu_lines(lines, stretches, known, key_of)
     return lines.rows()
 
 

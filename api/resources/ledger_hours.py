@@ -12,7 +12,7 @@ from core.ownership import Owner
 from core.place import Place
 from core.readings import WorkloadKey
 from core.units import HOUR_MS
-from ledger.gpu_lines import Stretch, gpu_lines
+from ledger.gpu_lines import GpuHours, gpu_lines
 from ledger.line import Line
 from store.ledger_reader import LedgerGpu, hour_rows, ledger_gpus, use_rows
 from store.queries.workloads import workload_keys
@@ -85,10 +85,8 @@ def _lines(
         if not hours[gpu.id] and (gpu.until_ms <= from_ms or first_ms >= to_ms):
             continue
         stretches = book.stretches(gpu, from_ms, to_ms)
-        stretch: Stretch
-        for hour_ms, stretch, line in gpu_lines(
-            stretches, hours[gpu.id], uses[gpu.id], first_ms, gpu.until_ms
-        ):
+        known = GpuHours(hours[gpu.id], uses[gpu.id], first_ms, gpu.until_ms)
+        for hour_ms, stretch, line in gpu_lines(stretches, known):
             workload_id = line.workload
             yield PricedLine(
                 gpu,
