@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from core.activity import Activity, is_active, is_allocated, is_effective
+from core.activity import Activity, is_active, is_allocated
 from core.histogram import Histogram, level
 from core.hour_merge import MEANS, MIN_ENERGY_SHARE
 from core.hours import BatchPoint, EngineHour, GpuHour
 from core.samples import EnergyMethod, EngineSample, GpuSample
+from store.engine_effect import UNTOLD, effective
 
 SLOWED_FLAGS: Final = 0x08 | 0x20 | 0x40 | 0x80
 """Event reasons of heat and power brake: HW slowdown, SW thermal, HW thermal, HW power brake (advisor-rules R24)."""
@@ -33,8 +34,13 @@ FOLDED: Final = (
 """All metrics that hours and usage are folded from: what the roll-up reads of a sample."""
 
 
-def fold_gpu_hour(gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample]) -> GpuHour | None:
-    """Fold the samples of one GPU that start in one hour, in order of time; None when there are none."""
+def fold_gpu_hour(
+    gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample], by_engine: Mapping[int, bool] = UNTOLD
+) -> GpuHour | None:
+    """Fold the samples of one GPU that start in one hour, in order of time; None when there are none.
+
+    ``by_engine``: whether its engine was at work as it can, by ``ts_ms``: asked where no counter tells what is effective.
+    """
     if not samples:
         return None
     seconds: dict[Activity, float] = {}
@@ -55,10 +61,10 @@ def fold_gpu_hour(gpu_uuid: str, hour_ms: int, samples: Sequence[GpuSample]) -> 
         if is_active(activity):
             active_ms += part_ms
             for s in part:
-                effective = is_effective(activity, s.values)
-                if effective is None:
+                told = effective(s, by_engine)
+                if told is None:
                     unknown_ms += s.covered_ms
-                elif effective:
+                elif told:
                     effective_ms += s.covered_ms
     active = [s for s in samples if is_active(s.activity)]
     return GpuHour(

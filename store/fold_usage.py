@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.activity import Activity, is_active, is_effective
+from core.activity import Activity, is_active
 from core.hour_merge import WEAKEST_LAST
 from core.hours import UsageHour
 from core.readings import WorkloadKey
 from core.samples import GpuSample, ProcessSample
 from core.sharing import ShareMethod
+from store.engine_effect import UNTOLD, effective
 from store.usage_shares import WHOLE, Holder, SliceHolders, Split, by_figures, by_slices, identity
 
 
@@ -107,6 +108,7 @@ def fold_usage_hour(
     *,
     method: ShareMethod = ShareMethod.MEMORY_TIME,
     slices: Sequence[SliceHolders] = (),
+    by_engine: Mapping[int, bool] = UNTOLD,
 ) -> list[UsageHour]:
     """Split the covered time and the energy of one GPU's hour among those who held it.
 
@@ -116,6 +118,7 @@ def fold_usage_hour(
     Args:
         gpu_uuid, hour_ms, samples: of which GPU and hour. holders: who held it, by ``ts_ms``.
         method: how time that several held together is split. slices: of a card to be split by MIG slice.
+        by_engine: as of ``fold_gpu_hour``.
     """
     accounts = _Accounts()
     for sample in samples:
@@ -131,7 +134,7 @@ def fold_usage_hour(
             memory_bytes = present[0].memory_bytes
             if memory_bytes is None:  # alone on the card: what it holds is what the card says
                 memory_bytes = sample.values.get("memory_used_bytes")
-            _book(account, sample, sample.covered_ms, _energy(sample), memory_bytes)
+            _book(account, sample, sample.covered_ms, _energy(sample), memory_bytes, by_engine=by_engine)
         else:
             _book(accounts.of_nobody(), sample, sample.covered_ms, _energy(sample), None)
     return [
@@ -179,12 +182,13 @@ def _book(
     memory_bytes: float | None,
     *,
     works: bool = True,
+    by_engine: Mapping[int, bool] = UNTOLD,
 ) -> None:
     """``works`` False: nothing ran there, whatever the card did elsewhere."""
     account.allocated_ms += part_ms
     if works and is_active(sample.activity):
         account.active_ms += part_ms
-        if is_effective(sample.activity, sample.values):
+        if effective(sample, by_engine):
             account.effective_ms += part_ms
     if memory_bytes is not None:
         account.memory_byte_ms = memory_bytes * sample.covered_ms + (account.memory_byte_ms or 0.0)

@@ -22,6 +22,7 @@ from store import pending
 from store.components import Component, components
 from store.day_writer import write_days
 from store.engine import begin_write
+from store.engine_effect import UNTOLD, by_engine_rate
 from store.fold_host import fold_host_hour
 from store.fold_hours import FOLDED, fold_engine_hour, fold_gpu_hour
 from store.fold_usage import fold_usage_hour, holders_by_time
@@ -238,7 +239,20 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples, sharing: _Shari
         e.identity.engine: samples.engine.get((e.identity.engine, hour_ms), []) for e in part.engines
     }
     by_time = {uuid: {s.ts_ms: s for s in found} for uuid, found in of_gpu.items()} if part.engines else {}
-    gpu_hours = [fold_gpu_hour(uuid, hour_ms, found) for uuid, found in of_gpu.items()]
+    holders = {
+        uuid: holders_by_time(
+            found, samples.process.get((uuid, hour_ms), ()), _seen_engines(part, uuid, of_engine)
+        )
+        for uuid, found in of_gpu.items()
+    }
+    told = {
+        uuid: by_engine_rate(of_engine[one.identity.engine], one.reachable_tokens_per_s, found, holders[uuid])
+        for uuid, found in by_time.items()
+        if (one := _only_engine(part, uuid)) is not None
+    }
+    gpu_hours = [
+        fold_gpu_hour(uuid, hour_ms, found, told.get(uuid, UNTOLD)) for uuid, found in of_gpu.items()
+    ]
     engine_hours = [
         fold_engine_hour(
             engine.identity.engine,
@@ -248,12 +262,6 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples, sharing: _Shari
         )
         for engine in part.engines
     ]
-    holders = {
-        uuid: holders_by_time(
-            found, samples.process.get((uuid, hour_ms), ()), _seen_engines(part, uuid, of_engine)
-        )
-        for uuid, found in of_gpu.items()
-    }
     slices: dict[str, list[SliceHolders]] = {}
     for uuid, of_slice in holders.items():
         if uuid in sharing.slices:
@@ -261,7 +269,13 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples, sharing: _Shari
             slices.setdefault(place.card_uuid, []).append(SliceHolders(place.share, of_slice))
     usage = {
         uuid: fold_usage_hour(
-            uuid, hour_ms, found, holders[uuid], method=sharing.method, slices=slices.get(uuid, ())
+            uuid,
+            hour_ms,
+            found,
+            holders[uuid],
+            method=sharing.method,
+            slices=slices.get(uuid, ()),
+            by_engine=told.get(uuid, UNTOLD),
         )
         for uuid, found in of_gpu.items()
         if found
@@ -272,6 +286,12 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples, sharing: _Shari
         usage,
         tuple(_fold_hosts(part, hour_ms, samples)),
     )
+
+
+def _only_engine(part: Component, gpu_uuid: str) -> KnownEngine | None:
+    """The engine of a GPU; None where there is none, or more than one."""
+    found = [engine for engine in part.engines if gpu_uuid in engine.join.gpu_uuids]
+    return found[0] if len(found) == 1 else None
 
 
 def _fold_hosts(part: Component, hour_ms: int, samples: _Samples) -> Iterator[Folded[HostHour]]:

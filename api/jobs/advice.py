@@ -1,11 +1,11 @@
-"""Run the rules over the last 30 days of data and record what they find, every hour."""
+"""Run the rules over the last 30 days of data and record what they find, every hour; and learn what engines can reach."""
 
 from typing import Final
 
 from sqlalchemy import Engine
 
 from api.jobs.model import Job
-from api.resources import advise
+from api.resources import advise, engine_reach
 from api.resources.scope import Scope, default_window
 from core.settings import Settings
 from store.engine import session_scope
@@ -17,7 +17,9 @@ def run(engine: Engine, settings: Settings, now_ms: int) -> str:
         window = default_window(session, now_ms)
         if window is None:
             return "no data yet"
-        view = advise.run(Scope(session, settings, now_ms, window), record=True)
+        scope = Scope(session, settings, now_ms, window)
+        view = advise.run(scope, record=True)
+        engine_reach.learn(scope)
         return f"{len(view.recommendations)} recommendations, {len(view.not_evaluated)} not evaluated"
 
 
