@@ -4,6 +4,7 @@ Only of rules that say how they speak of a whole host (``Rule.of_host``), only w
 never over somebody's head: a finding on which people took a step stays one of its own, and so do its neighbours.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
@@ -12,6 +13,8 @@ from typing import Any
 from advisor.model import OfHost, Rule
 from advisor.roster import Roster
 from core.finding import Action, Effort, Finding, Grade, Risk, Saving, Subject
+
+log = logging.getLogger(__name__)
 
 
 def merged(
@@ -33,7 +36,12 @@ def merged(
     for (rule_id, _, host), parts in on_host.items():
         if len(parts) != roster.count_on(host) or len(parts) < 2:
             continue
-        whole = _whole(speaks[rule_id], host, parts)
+        try:
+            whole = _whole(speaks[rule_id], host, parts)
+        except Exception:
+            # As where a rule judges: its words fail, its findings stay.
+            log.exception("rule failed", extra={"rule_id": rule_id, "subject": host})
+            continue
         if whole is not None:
             one_for |= dict.fromkeys(map(id, parts))
             one_for[id(parts[0])] = whole

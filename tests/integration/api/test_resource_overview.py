@@ -34,7 +34,7 @@ DAY = 86_400_000
 def release(gpu_uuid: str, dollars: float) -> Finding:
     """A finding that would save that much a month by releasing one GPU."""
     return Finding(
-        rule_id="empty-gpu",
+        rule_id="parked-model",
         subject=Subject("gpu", gpu_uuid),
         cause="empty",
         title=f"Release {gpu_uuid}",
@@ -60,7 +60,7 @@ def two_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     class Found(AdviceRun):
         def advice(self) -> Advice:
             findings = (release(A, 400.0), release(B, 100.0))
-            refused = NotEvaluated("empty-gpu", Subject("gpu", C), ("busy_ratio",), "Not read.")
+            refused = NotEvaluated("parked-model", Subject("gpu", C), ("busy_ratio",), "Not read.")
             return Advice(findings, (refused,), Totals(Range(450.0, 500.0, 550.0), None, None, 2000.0))
 
     monkeypatch.setattr("advisor.site_run.AdviceRun", Found)
@@ -214,7 +214,9 @@ def test_the_last_run_is_kept_whole(filled_scope: Scope, two_findings: None) -> 
     assert last is not None
     assert (last.at_ms, last.window) == (NOW, filled_scope.window)
     assert last.totals.cash_usd_month == Range(450.0, 500.0, 550.0)
-    assert last.not_evaluated == (NotEvaluated("empty-gpu", Subject("gpu", C), ("busy_ratio",), "Not read."),)
+    assert last.not_evaluated == (
+        NotEvaluated("parked-model", Subject("gpu", C), ("busy_ratio",), "Not read."),
+    )
 
 
 @pytest.mark.parametrize("aside", [Status.SNOOZED, Status.DISMISSED])

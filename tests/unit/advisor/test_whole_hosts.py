@@ -1,18 +1,21 @@
 """What is said of every GPU of a host is said once."""
 
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from advice_builders import FORTNIGHT_H, PRICE, evidence, found, gpu, gpu_hour, gpu_hours, refused
+from advice_builders import FORTNIGHT_H, PRICE, claim, evidence, found, gpu, gpu_hour, gpu_hours, refused
 
 from advisor.limits_book import limits_book
+from advisor.roster import Roster
 from advisor.rules import RULES
 from advisor.site_run import SiteRun
+from advisor.whole_hosts import merged
 from core.activity import Activity
 from core.evidence import GpuEvidence
-from core.finding import Advice, Finding
+from core.finding import Advice, Finding, Subject
 from core.rule_settings import parse
 from core.units import HOURS_PER_MONTH
 
@@ -166,6 +169,15 @@ def test_a_threshold_of_one_gpu_still_holds_for_it() -> None:
         ("gpu", "GPU-0"),
         ("gpu", "GPU-2"),
     ]
+
+
+def test_words_that_fail_leave_the_findings_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    bare = [claim(RULE, subject=Subject("gpu", uuid), evidence={}) for uuid in ("GPU-0", "GPU-1")]
+    roster = Roster()
+    roster.add(evidence([card(0, known=2), card(1, known=2)]))
+    with caplog.at_level(logging.ERROR):
+        assert merged(bare, roster, RULES) == bare
+    assert [record.message for record in caplog.records] == ["rule failed"]
 
 
 def test_every_rule_that_speaks_of_hosts_can() -> None:
