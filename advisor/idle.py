@@ -325,15 +325,12 @@ def _is_parked(gpu: GpuEvidence, hour: ParkedHour, limits: ParkedModelLimits) ->
 
     The first and the last hour of the data are covered in part; they count for what they are.
     """
-    if (
-        hour.covered_s <= 0
-        or hour.parked_s < limits.whole_hour_ratio * hour.covered_s
-        or not _holds_model(hour)
-    ):
+    covered_s = hour.covered_s
+    if covered_s <= 0 or hour.parked_s < limits.whole_hour_ratio * covered_s or not _holds_model(hour):
         return False
     begin, end = max(hour.hour_ms, gpu.first_sample_ms), min(hour.hour_ms + HOUR_MS, gpu.last_sample_ms)
     due_s = (end - begin) / 1000
-    return due_s <= 0 or hour.covered_s >= limits.min_hour_coverage_ratio * due_s
+    return due_s <= 0 or covered_s >= limits.min_hour_coverage_ratio * due_s
 
 
 def _idle_gpus(evidence: Evidence) -> frozenset[str]:

@@ -188,14 +188,16 @@ class Group(Generic[H, D]):
     def columns(self, key: int, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
         """Some columns of the hours of one subject in the window."""
         hours, kind = self.kind.hours.c, self.kind
-        statement = (
-            select(*(hours[name] for name in names))
-            .where(hours[kind.key] == key, *within(hours.hour_ms, self.window))
-            .order_by(hours.hour_ms)
-        )
-        found: Sequence[V] = self._shelves.hours.get(
-            (self, key, make, *names), lambda: [make(row) for row in plain_rows(self._session, statement)]
-        )
+
+        def read() -> Sequence[V]:
+            statement = (
+                select(*(hours[name] for name in names))
+                .where(hours[kind.key] == key, *within(hours.hour_ms, self.window))
+                .order_by(hours.hour_ms)
+            )
+            return list(map(make, plain_rows(self._session, statement)))
+
+        found: Sequence[V] = self._shelves.hours.get((self, key, make, *names), read)
         return found
 
     def kept(self, key: int) -> Sequence[H] | None:
