@@ -10,7 +10,8 @@ import click
 from api import formats
 from core.errors import UsageError
 from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
-from gpuwise.commands.options import Source, database_options, open_session, window_options
+from gpuwise.commands.kept import changed
+from gpuwise.commands.options import Source, database_options, window_options
 from gpuwise.commands.tables import show
 
 HOSTS: Final = (
@@ -110,19 +111,16 @@ def _says(name: str | None, cell: Any) -> bool:
 
 
 def _write(source: Source, lines: list[dict[str, Any]], *, skip_unknown: bool) -> list[dict[str, Any]]:
-    if source.server is not None:
-        from gpuwise.commands.remote import send
-
-        rows: list[dict[str, Any]] = send(
-            source.server, "hosts/facts", {"hosts": lines, "skip_unknown": skip_unknown}
-        )
-        return rows
-    from api.resources.as_json import to_json
     from api.resources.host_facts import HostSays, say
 
-    with open_session(source.settings) as session:
-        given = [HostSays(line["host"], line["facts"]) for line in lines]
-        return [to_json(row) for row in say(session, given, skip_unknown=skip_unknown)]
+    given = [HostSays(line["host"], line["facts"]) for line in lines]
+    rows: list[dict[str, Any]] = changed(
+        source,
+        "hosts/facts",
+        {"hosts": lines, "skip_unknown": skip_unknown},
+        lambda session: say(session, given, skip_unknown=skip_unknown),
+    )
+    return rows
 
 
 def _print(source: Source, rows: list[dict[str, Any]]) -> int:

@@ -12,7 +12,7 @@ from api import formats
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, hours, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, window_options
-from gpuwise.commands.owner_calls import calls
+from gpuwise.commands.owner_calls import Rules
 from gpuwise.commands.tables import show
 
 OWNERS: Final = (
@@ -124,7 +124,7 @@ def owners(ctx: click.Context, source: Source, since: str | None, until: str | N
 @database_options
 def rules(source: Source) -> int:
     """Every rule in its order: the first that fits wins."""
-    return _print(source, calls(source).rules())
+    return _print(source, Rules(source).listed())
 
 
 @owners.command()
@@ -132,7 +132,7 @@ def rules(source: Source) -> int:
 @database_options
 def add(source: Source, position: int | None, **given: Any) -> int:
     """Add a rule. Every condition must hold; * and ? stand for letters."""
-    return _print(source, [calls(source).add(given, position)])
+    return _print(source, [Rules(source).add(given, position)])
 
 
 @owners.command()
@@ -141,8 +141,8 @@ def add(source: Source, position: int | None, **given: Any) -> int:
 @database_options
 def move(source: Source, rule_id: int, position: int) -> int:
     """Move a rule to another place in the order; 1 is asked first."""
-    calls(source).change(rule_id, {}, position)
-    return _print(source, calls(source).rules())
+    Rules(source).change(rule_id, {}, position)
+    return _print(source, Rules(source).listed())
 
 
 @owners.command()
@@ -151,7 +151,7 @@ def move(source: Source, rule_id: int, position: int) -> int:
 @database_options
 def end(source: Source, rule_id: int, on: str) -> int:
     """Let a rule end; what it claimed until then stays claimed."""
-    return _print(source, [calls(source).change(rule_id, {"valid_to": on}, None)])
+    return _print(source, [Rules(source).change(rule_id, {"valid_to": on})])
 
 
 @owners.command("hand-over")
@@ -161,8 +161,8 @@ def end(source: Source, rule_id: int, on: str) -> int:
 @database_options
 def hand_over(source: Source, rule_id: int, on: str, **owner: str) -> int:
     """Let another owner have what a rule claims, from a day on."""
-    calls(source).hand_over(rule_id, owner, on)
-    return _print(source, calls(source).rules())
+    Rules(source).hand_over(rule_id, owner, on)
+    return _print(source, Rules(source).listed())
 
 
 @owners.command()
@@ -173,7 +173,7 @@ def hand_over(source: Source, rule_id: int, on: str, **owner: str) -> int:
 @database_options
 def rename(source: Source, team: str, to_team: str | None, to_cost_centre: str | None, on: str) -> int:
     """Rename a team, or move it to another cost centre, from a day on: in all of its rules."""
-    return _print(source, calls(source).rename(team, to_team, to_cost_centre, on))
+    return _print(source, Rules(source).rename(team, to_team, to_cost_centre, on))
 
 
 @owners.command()
@@ -181,8 +181,8 @@ def rename(source: Source, team: str, to_team: str | None, to_cost_centre: str |
 @database_options
 def remove(source: Source, rule_id: int) -> int:
     """Remove a rule, as if it had never been."""
-    calls(source).remove(rule_id)
-    return _print(source, calls(source).rules())
+    Rules(source).remove(rule_id)
+    return _print(source, Rules(source).listed())
 
 
 @owners.command("dry-run")
@@ -203,9 +203,9 @@ def dry_run(
     if rule_id is None:
         if given["team"] is None:
             raise UsageError("nothing to try: give a rule as for add (--team and conditions), or --rule ID")
-        found = calls(source).dry_run(given, position, window)
+        found = Rules(source).dry_run(given, position, window)
     else:
-        found = calls(source).dry_run_of(rule_id, window)
+        found = Rules(source).dry_run_of(rule_id, window)
     if source.as_json:
         print_json(found)
         return 0
@@ -239,7 +239,7 @@ def import_(source: Source, file: Path, replace: bool) -> int:
                     f"{file}, line {reader.line_num}: it has not as many cells as the first line"
                 )
             lines.append((reader.line_num, line))
-    return _print(source, calls(source).import_rules(lines, replace=replace))
+    return _print(source, Rules(source).import_rules(lines, replace=replace))
 
 
 @owners.command()
@@ -249,7 +249,7 @@ def import_(source: Source, file: Path, replace: bool) -> int:
 @database_options
 def export(source: Source, out: Path | None) -> int:
     """Write every rule as CSV, which import reads."""
-    found = calls(source).rules()
+    found = Rules(source).listed()
     if source.as_json:
         print_json(found)
         return 0

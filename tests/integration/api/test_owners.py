@@ -3,8 +3,12 @@
 import csv
 import io
 import json
+from email.message import Message
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request
+from urllib.response import addinfourl
 
 import pytest
 from fleet_for_tests import ANN, HOUR, NOW, T0, settings_for
@@ -19,6 +23,7 @@ from core.errors import UsageError
 from core.ownership import Owner
 from core.settings import Settings
 from gpuwise.__main__ import main
+from gpuwise.commands import remote
 from store.engine import make_engine, session_scope
 from store.queries import ledger_pending
 
@@ -270,3 +275,50 @@ def test_what_rest_lists_as_csv_can_be_imported(fresh_client: TestClient, filled
         made["host_labels"],
         "=1+1",
     )
+
+
+@pytest.fixture
+def served(fresh_client: TestClient, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A server without a socket: what the command line asks goes straight to the application."""
+
+    def urlopen(request: Request, timeout: float) -> Any:
+        answer = fresh_client.request(
+            request.get_method(), request.full_url, content=request.data, headers=dict(request.header_items())
+        )
+        body = io.BytesIO(answer.content)
+        if answer.is_error:
+            raise HTTPError(request.full_url, answer.status_code, "refused", Message(), body)
+        return addinfourl(body, Message(), request.full_url, answer.status_code)
+
+    monkeypatch.setattr(remote, "urlopen", urlopen)
+    return "http://127.0.0.1:8787"
+
+
+def test_a_server_is_asked_for_the_same(
+    served: str, filled_database: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def at(*words: str, code: int = 0) -> Any:
+        assert main([*words, "--json", "--server", served]) == code
+        said = capsys.readouterr()
+        return json.loads(said.out) if code == 0 else said.err
+
+    assert at("hosts", "label", "h1", "cluster=prod", "rack=7")[0]["labels"] == {"rack": "7"}
+    assert "no host is called 'h9'" in at("hosts", "label", "h9", "rack=7", code=1)
+    (made,) = at("owners", "add", "--team", "ml", "--user", "ann", "--label", "name=train*")
+    assert "matches everything" in at("owners", "add", "--team", "all", code=1)
+    id_ = str(made["id"])
+    at("owners", "add", "--team", "web", "--host-label", "cluster=prod")
+    assert [row["team"] for row in at("owners", "move", id_, "2")] == ["web", "ml"]
+    assert at("owners", "dry-run", "--rule", id_)["claimed_gpu_h"] == 0.0
+    assert at("owners", "dry-run", "--team", "x", "--user", "ann", "--position", "1")["claimed_gpu_h"] == 2.0
+    assert at("owners", "hand-over", id_, "--team", "ai", "--on", "2026-10-05T01:00:00Z")[2]["team"] == "ai"
+    assert at("owners", "rename", "ai", "--cost-centre", "7", "--on", "2026-10-06")[0]["cost_centre"] == "7"
+    assert at("owners", "end", id_, "--on", "2026-10-05T00:30:00Z")[0]["valid_to"] is not None
+    assert main(["owners", "export", "--out", str(tmp_path / "r.csv"), "--server", served]) == 0
+    capsys.readouterr()
+    before = [row | {"id": 0} for row in at("owners", "rules")]
+    again = at("owners", "import", str(tmp_path / "r.csv"), "--replace")
+    assert [row | {"id": 0} for row in again] == before
+    assert len(at("owners", "remove", str(again[0]["id"]))) == 3
+    assert [row["id"] for row in say(capsys, filled_database, "rules")] == [row["id"] for row in again[1:]]
+    assert [row["label"] for row in at("owners")][-1] == "unowned"
