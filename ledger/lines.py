@@ -118,27 +118,30 @@ def lines_of_hour(hour: Sequence[Any], uses: Sequence[Sequence[Any]], known: int
 
 def _parts(spent: list[int], covered: int, uses: Sequence[Sequence[Any]]) -> list[_Part]:
     """The covered time divided among its holders, and the rest: held by nobody known, held by nobody."""
-    if len(uses) == 1 and round(uses[0][1] * 1000) >= covered:
-        return [_Part("workload", spent, uses[0])]
     parts = []
     left = spent
+    rest = covered
     for use in uses:
-        taken = _taken(left, round(use[1] * 1000), round(use[2] * 1000))
-        if any(taken):
-            left = [have - gone for have, gone in zip(left, taken, strict=True)]
-            parts.append(_Part("workload", taken, use))
+        want = round(use[1] * 1000)
+        if not want or not rest:
+            continue
+        taken = left if want >= rest else _taken(left, want, round(use[2] * 1000))
+        left = [have - gone for have, gone in zip(left, taken, strict=True)]
+        parts.append(_Part("workload", taken, use))
+        rest -= parts[-1].ms
+    if not rest:
+        return parts
     empty = left[EMPTY]
-    if sum(left) > empty:
+    if rest > empty:
         parts.append(_Part("unattributed", [0, *left[1:]]))
     if empty:
         parts.append(_Part("idle", [empty, *[0] * NAMED]))
     return parts
 
 
-def _taken(left: Sequence[int], allocated: int, active: int) -> list[int]:
+def _taken(left: Sequence[int], want: int, active: int) -> list[int]:
     """What a workload takes of the time that is left: active as long as there is such, then held without work."""
     taken = [0] * len(left)
-    want = min(allocated, sum(left))
     got = _take(taken, left, ACTIVE, min(want, active))
     for pool in ((PARKED, UNKNOWN), (EMPTY,), ACTIVE):
         if got == want:
@@ -181,8 +184,10 @@ def _divide(parts: Sequence[_Part], hour: Sequence[Any], terms: Terms) -> None:
     active = sum([part.active for part in parts])
     effective = min(round(hour[10] * 1000), active)
     _fill(parts, effective)
-    unsaid = [part.active - part.effective for part in parts]
-    unknown = portions(min(round(hour[11] * 1000), active - effective), unsaid)
+    unsaid = min(round(hour[11] * 1000), active - effective)
+    unknown = (
+        portions(unsaid, [part.active - part.effective for part in parts]) if unsaid else [0] * len(parts)
+    )
     energies = _energies(parts, hour)
     seen = portions(
         round(hour[14] * 1000),
@@ -202,6 +207,8 @@ def _fill(parts: Sequence[_Part], effective: int) -> None:
     for part in parts:
         part.effective = min(part.effective, left)
         left -= part.effective
+    if not left:
+        return
     for part in sorted(parts, key=lambda part: part.workload is not None):
         more = min(left, part.active - part.effective)
         part.effective += more

@@ -4,8 +4,13 @@ A day is either what its hours, prices, places and owners give, or marked (``api
 settings or shipped facts changed). Lines outlive their hours (``hour_days``): days whose hours are gone stay as they are.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Engine
@@ -23,7 +28,7 @@ from ledger.calendar import Span, utc_month_parts
 from ledger.day_lines import DayLines, added, differences
 from ledger.gpu_lines import GpuHours, Stretch, add_gpu_lines
 from store import ledger_marks
-from store.engine import session_scope
+from store.engine import make_engine, session_scope
 from store.ledger_marks import LedgerMark
 from store.ledger_reader import LedgerGpu, hour_rows, ledger_gpus, use_rows
 from store.ledger_writer import LedgerWriter, Priced, Row, Written
@@ -33,6 +38,9 @@ from store.queries.workloads import workload_keys
 
 MARKS_AT_ONCE: Final = 720
 """GPU-days in one transaction: some seventeen thousand hours, and well under a second of holding the write lock."""
+MOST_WORKERS: Final = 4
+WORTH_WORKERS: Final = 10_000
+"""GPU-days from which on other processes help: they take a second or two to start."""
 REASON: Final = "samples, prices, tariffs, sites or owners changed after the month was closed"
 T = TypeVar("T", bound=Hashable)
 Progress = Callable[[int, int], None]
@@ -51,9 +59,18 @@ class Materialised:
 
 
 def materialise(
-    engine: Engine, settings: Settings, now_ms: int, progress: Progress = lambda _done, _total: None
+    engine: Engine,
+    settings: Settings,
+    now_ms: int,
+    progress: Progress = lambda _done, _total: None,
+    *,
+    workers: int | None = None,
 ) -> Materialised:
     """Write every marked day; days that are marked meanwhile are left for the next run.
+
+    Args:
+        engine: whose days. settings: zone, tariff, grid. now_ms: of corrections. progress: told of every chunk.
+        workers: processes that read and price; default one per core, 4 at most, where there is much to do. 0: only this.
 
     Raises:
         GpuwiseError: the accounting time zone changed while months are closed in the old one.
@@ -64,22 +81,61 @@ def materialise(
         with session_scope(engine) as session:
             prepare(session, settings)
             total = ledger_pending.count(session)
+        if workers is None:
+            workers = min(os.cpu_count() or 1, MOST_WORKERS) if total >= WORTH_WORKERS else 0
         writer = LedgerWriter(engine, _corrections, from_ms(now_ms), REASON)
-        after: LedgerMark | None = None
         done = 0
-        while True:
-            with session_scope(engine) as session:
-                # Marks before all else: what changes later leaves another mark, and then nothing is written.
-                marks = ledger_marks.next_marks(session.connection(), after, MARKS_AT_ONCE)
-                if not marks:
-                    break
-                priced = _priced(session, settings, marks)
+        for priced in _chunks(engine, settings, workers):
             writer.write(priced)
-            after = marks[-1]
-            done += len(marks)
+            done += sum(len(marks) for marks in priced.marks.values())
             progress(min(done, total), total)
         with session_scope(engine) as session:
             return _said(writer.written, ledger_pending.count(session))
+
+
+def _chunks(engine: Engine, settings: Settings, workers: int) -> Iterator[Priced]:
+    """Every mark's GPU-days as lines, chunk by chunk; what other processes price comes in the same order."""
+    if workers < 2:
+        for marks in _marks(engine):
+            with session_scope(engine) as session:
+                yield _priced(session, settings, marks)
+        return
+    url = engine.url.render_as_string(hide_password=False)
+    # Spawned, not forked: this process has database connections and perhaps threads.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupt) as pool:
+        started: deque[Future[Priced]] = deque()
+        try:
+            for marks in _marks(engine):
+                started.append(pool.submit(_priced_elsewhere, url, settings, marks))
+                if len(started) > 2 * workers:
+                    yield started.popleft().result()
+            while started:
+                yield started.popleft().result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _marks(engine: Engine) -> Iterator[list[LedgerMark]]:
+    """Marks in chunks. Read before the hours: what changes later leaves another mark, and then nothing is written."""
+    after: LedgerMark | None = None
+    while True:
+        with engine.connect() as connection:
+            marks = ledger_marks.next_marks(connection, after, MARKS_AT_ONCE)
+        if not marks:
+            return
+        yield marks
+        after = marks[-1]
+
+
+def _priced_elsewhere(url: str, settings: Settings, marks: Sequence[LedgerMark]) -> Priced:
+    with session_scope(make_engine(url)) as session:
+        return _priced(session, settings, marks)
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C reaches the whole process group; the parent ends its workers in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _said(written: Written, left: int) -> Materialised:

@@ -181,3 +181,10 @@ def test_a_line_says_what_it_was_priced_with(fleet: Engine) -> None:
     assert [tuple(row) for row in rates] == [(2_000_000, "on_demand", True)]
     assert [tuple(row) for row in places] == [("settings", 100_000, 1.25, False)]
     assert H100 in {one.gpu.identity.model for one in priced(fleet, settings(fleet)) if one.price is not None}
+
+
+def test_days_priced_by_other_processes_are_the_same(fleet: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.resources.ledger_days.MARKS_AT_ONCE", 1)
+    of = settings(fleet)
+    assert materialise(fleet, of, NOW, workers=2).gpu_days == 3
+    assert sums(fleet) == sums_on_the_fly(fleet, of)
