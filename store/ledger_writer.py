@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Table, bindparam, delete, insert, sel
 from core.evidence import Price
 from core.ownership import Owner
 from core.place import Place
-from store import ledger_marks
+from store import ledger_marks, ledger_totals
 from store.engine import begin_write
 from store.ledger_keys import owner_ids, place_ids, rate_ids
 from store.ledger_marks import LedgerMark
@@ -112,6 +112,7 @@ class LedgerWriter:
                         bookings[month] = self._book(connection, month)
                     corrections += [(*key, bookings[month], *row) for key, row in found.items()]
             _insert(connection, [*rows, *corrections])
+            ledger_totals.forget(connection, {day[0] for gpu_id in good for day in priced.days[gpu_id]})
             ledger_marks.remove(connection, [mark for gpu_id in good for mark in priced.marks[gpu_id]])
         self._bookings = bookings
         self.written.gpu_days += sum(len(priced.days[gpu_id]) for gpu_id in good)

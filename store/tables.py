@@ -27,6 +27,8 @@ from store.models.ledger_month import LedgerMonthRow
 from store.models.ledger_pending import LedgerPendingRow
 from store.models.ledger_place import LedgerPlaceRow
 from store.models.ledger_rate import LedgerRateRow
+from store.models.ledger_total import LedgerTotalRow
+from store.models.ledger_total_day import LedgerTotalDayRow
 from store.models.mail_log import MailLogRow
 from store.models.meta import MetaRow
 from store.models.owner import OwnerRow
@@ -75,6 +77,8 @@ MODELS: Final[tuple[type[Base], ...]] = (
     LedgerMonthRow,
     LedgerBookingRow,
     LedgerDayRow,
+    LedgerTotalRow,
+    LedgerTotalDayRow,
     LedgerPendingRow,
     RecommendationRow,
     RecommendationEventRow,

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from api.jobs.model import Job
 from api.resources.ledger_days import materialise
 from core.settings import Settings
+from store import ledger_totals
 
 
 def run(engine: Engine, settings: Settings, now_ms: int) -> str:
@@ -14,6 +15,7 @@ def run(engine: Engine, settings: Settings, now_ms: int) -> str:
     done = materialise(engine, settings, now_ms)
     if done.busy:
         return "another process writes the ledger"
+    ledger_totals.add_up(engine)
     said = f"{done.gpu_days} GPU-days, {done.lines} lines"
     if done.corrections:
         said += f", {done.corrections} corrections of closed months"

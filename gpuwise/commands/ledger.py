@@ -43,16 +43,19 @@ def rebuild(source: Source, *, everything: bool) -> int:
     _only_here(source)
     from api.resources.as_json import to_json
     from api.resources.ledger_days import materialise
+    from store import ledger_totals
     from store.engine import make_engine
     from store.queries import ledger_pending
 
     with open_session(source.settings) as session:
         if everything:
             ledger_pending.mark(session, 0, None)
+    engine = make_engine(source.settings.database_url)
     with _progress() as progress:
-        done = materialise(make_engine(source.settings.database_url), source.settings, now_ms(), progress)
+        done = materialise(engine, source.settings, now_ms(), progress)
     if done.busy:
         raise GpuwiseError("another process prices days of this database now: try again when it is done")
+    ledger_totals.add_up(engine)
     if source.as_json:
         print_json(to_json(done))
         return 0

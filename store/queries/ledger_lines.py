@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from store import ledger_totals
 from store.ledger_writer import COLUMNS
 from store.models.gpu import GpuRow
 from store.models.gpu_hour import GpuHourRow
@@ -58,3 +59,4 @@ def remove_days_with_hours(session: Session) -> None:
     oldest_ms = session.execute(select(func.min(GpuHourRow.hour_ms))).scalar()
     if oldest_ms is not None:
         session.execute(delete(LedgerDayRow).where(LedgerDayRow.to_ms > oldest_ms))
+        ledger_totals.forget(session.connection())

@@ -1,0 +1,76 @@
+"""Keeps the days of the ledger added up (``ledger_total``): made after the lines, forgotten with them.
+
+A day counts only while it is in ``ledger_total_day``; whoever changes a line of a day takes it out of there in the same
+transaction, and reports then add its lines up themselves until it is made anew.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from sqlalchemy import Connection, Engine, Table, delete, insert, select
+
+from store.engine import begin_write
+from store.lock import ledger_lock
+from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_total import LedgerTotalRow
+from store.models.ledger_total_day import LedgerTotalDayRow
+
+DAYS_AT_ONCE: Final = 31
+KEY: Final = ("day_ms", "kind", "owner_id", "rate_id", "place_id", "is_correction")
+"""What lines have in common that are added up."""
+_TABLE: Final = LedgerTotalRow.__table__
+assert isinstance(_TABLE, Table)
+AMOUNTS: Final = tuple(
+    column.name for column in _TABLE.columns if column.name not in {"id", "energy_method", *KEY}
+)
+
+
+def forget(connection: Connection, days: Collection[int] | None = None) -> None:
+    """Of these accounting days (their starts; None: of all) the totals no longer hold."""
+    row = LedgerTotalDayRow
+    statement = delete(row)
+    if days is None:
+        connection.execute(statement)
+        return
+    ordered = sorted(days)
+    for first in range(0, len(ordered), 500):
+        connection.execute(statement.where(row.day_ms.in_(ordered[first : first + 500])))
+
+
+def add_up(engine: Engine) -> int:
+    """Make the totals of every day that has none which hold; how many days. Does nothing while lines are written."""
+    with ledger_lock(engine) as held:
+        if not held:
+            return 0
+        with engine.connect() as connection:
+            days = _without_totals(connection)
+        for first in range(0, len(days), DAYS_AT_ONCE):
+            with engine.begin() as connection:
+                begin_write(connection)
+                _make(connection, days[first : first + DAYS_AT_ONCE])
+        return len(days)
+
+
+def _without_totals(connection: Connection) -> list[int]:
+    hold = set(connection.execute(select(LedgerTotalDayRow.day_ms)).scalars())
+    there = set(connection.execute(select(LedgerDayRow.day_ms).distinct()).scalars())
+    return sorted(there - hold)
+
+
+def _make(connection: Connection, days: list[int]) -> None:
+    connection.execute(delete(LedgerTotalRow).where(LedgerTotalRow.day_ms.in_(days)))
+    key = [name if name != "is_correction" else _IS_CORRECTION for name in KEY]
+    amounts = [f"CAST(sum({name}) AS bigint)" for name in AMOUNTS]
+    listed = ", ".join(str(int(day)) for day in days)
+    connection.exec_driver_sql(
+        f"INSERT INTO ledger_total ({', '.join(KEY)}, energy_method, {', '.join(AMOUNTS)}) "
+        f"SELECT {', '.join(key)}, {METHOD}, {', '.join(amounts)} "
+        f"FROM ledger_day WHERE day_ms IN ({listed}) "
+        f"GROUP BY {', '.join(str(at + 1) for at in range(len(KEY)))}"
+    )
+    connection.execute(insert(LedgerTotalDayRow), [{"day_ms": day} for day in days])
+
+
+_IS_CORRECTION: Final = "CASE WHEN booking_id IS NULL THEN 0 ELSE 1 END"
+METHOD: Final = "CASE WHEN min(energy_method) = max(energy_method) THEN min(energy_method) WHEN min(energy_method) IS NOT NULL THEN 'mixed' END"
+"""The one method of all lines, or mixed; none where no energy is known."""
