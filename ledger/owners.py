@@ -13,48 +13,54 @@ from typing import Final
 from core.ownership import HostFacts, Owner, OwnerConditions, OwnerRule
 from core.readings import WorkloadKey
 
-ATTRIBUTE_OF: Final = {
-    "namespace": "namespace",
-    "slurm_account": "slurm_account",
-    "unit": "systemd_unit",
-    "image": "image",
-}
-"""Conditions that read an attribute of the workload, and which."""
 KINDS: Final = ("process", "container", "pod", "slurm_job", "systemd_unit", "engine")
 
 
-def matches(
-    conditions: OwnerConditions, workload: WorkloadKey | None, host: str | None, facts: HostFacts | None
-) -> bool:
-    """Every condition holds.
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """GPU time as conditions see it.
 
-    Args:
-        conditions: of a rule.
+    Attributes:
         workload: who held the GPU; None: the GPU's own time, which only conditions on the host can claim.
-        host: of the GPU. facts: what is said of that host.
+        known: its attributes and name. host: of the GPU. said: of that host, by name.
     """
-    if conditions.host is not None and (host is None or not fnmatchcase(host, conditions.host)):
-        return False
-    if conditions.host_labels and not _labels_fit(conditions.host_labels, facts.named if facts else {}):
-        return False
-    if asks_only_about_hosts(conditions):
-        return True
-    return workload is not None and _workload_fits(conditions, workload)
+
+    workload: WorkloadKey | None
+    known: Mapping[str, str]
+    host: str | None
+    said: Mapping[str, str]
 
 
-def _workload_fits(conditions: OwnerConditions, workload: WorkloadKey) -> bool:
-    known = dict(workload.attributes)
-    if workload.kind == "systemd_unit":  # a source that gives no attributes names the unit alone
-        known.setdefault("systemd_unit", workload.name)
-    if conditions.kind is not None and not fnmatchcase(workload.kind, conditions.kind):
+def subject_of(workload: WorkloadKey | None, host: str | None, facts: HostFacts | None) -> Subject:
+    """What is to be claimed."""
+    known: dict[str, str] = {}
+    if workload is not None:
+        known = {"name": workload.name, **dict(workload.attributes)}
+        if workload.kind == "systemd_unit":  # a source that gives no attributes names the unit alone
+            known.setdefault("systemd_unit", workload.name)
+    return Subject(workload, known, host, {} if facts is None else facts.named)
+
+
+def matches(conditions: OwnerConditions, subject: Subject) -> bool:
+    """Every condition holds."""
+    if conditions.host is not None and not _fits(subject.host, conditions.host):
         return False
-    if conditions.user is not None and not _fits(workload.user, conditions.user):
+    if conditions.host_labels and not _labels_fit(conditions.host_labels, subject.said):
         return False
-    for name, attribute in ATTRIBUTE_OF.items():
-        pattern = getattr(conditions, name)
-        if pattern is not None and not _fits(known.get(attribute), pattern):
+    workload, known = subject.workload, subject.known
+    if workload is None:
+        return asks_only_about_hosts(conditions)
+    for value, pattern in (
+        (workload.user, conditions.user),
+        (workload.kind, conditions.kind),
+        (known.get("namespace"), conditions.namespace),
+        (known.get("slurm_account"), conditions.slurm_account),
+        (known.get("systemd_unit"), conditions.unit),
+        (known.get("image"), conditions.image),
+    ):
+        if pattern is not None and not _fits(value, pattern):
             return False
-    return _labels_fit(conditions.labels, known | {"name": workload.name})
+    return not conditions.labels or _labels_fit(conditions.labels, known)
 
 
 def _labels_fit(wanted: Sequence[tuple[str, str]], known: Mapping[str, str]) -> bool:
@@ -145,5 +151,5 @@ class OwnerBook:
     ) -> Iterator[OwnerRule]:
         if part not in self._in_force:
             self._in_force[part] = tuple(rule for rule in self.rules if rule.holds_at(at_ms))
-        facts = None if host is None else self.facts.get(host)
-        return (rule for rule in self._in_force[part] if matches(rule.conditions, workload, host, facts))
+        subject = subject_of(workload, host, None if host is None else self.facts.get(host))
+        return (rule for rule in self._in_force[part] if matches(rule.conditions, subject))

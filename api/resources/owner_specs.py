@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, fields
 from datetime import date, datetime, time
+from fnmatch import fnmatchcase
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -10,9 +11,8 @@ from api.resources.scope import LATEST_MS, parse_time
 from core.clock import iso, to_ms
 from core.errors import UsageError
 from core.ownership import Owner, OwnerConditions, OwnerRule
-from core.readings import WorkloadKey
 from core.settings import Settings
-from ledger.owners import KINDS, matches, matches_everything
+from ledger.owners import KINDS, matches_everything
 
 TEXTS: Final = ("user", "namespace", "slurm_account", "unit", "image", "kind", "host")
 LABELS: Final = ("labels", "host_labels")
@@ -154,6 +154,5 @@ def _can_match(conditions: OwnerConditions) -> None:
     """A kind that nothing has would make a rule that never claims anything."""
     if conditions.kind is None:
         return
-    asked = OwnerConditions(kind=conditions.kind)
-    if not any(matches(asked, WorkloadKey(kind, "", ""), None, None) for kind in KINDS):
+    if not any(fnmatchcase(kind, conditions.kind) for kind in KINDS):
         raise UsageError(f"kind is {conditions.kind!r}: use one of {', '.join(KINDS)}")

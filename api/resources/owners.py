@@ -14,7 +14,7 @@ from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
 from core.ownership import OwnerConditions, OwnerRule
 from core.settings import Settings
-from ledger.owners import handed_over, matches, matches_everything, sentence
+from ledger.owners import handed_over, matches, matches_everything, sentence, subject_of
 from store.known import known_gpus
 from store.queries import ledger_pending
 from store.queries import owners as kept
@@ -298,5 +298,5 @@ def _gpus_on(session: Session, conditions: OwnerConditions) -> list[str] | None:
     return [
         gpu.identity.gpu_uuid
         for gpu in known_gpus(session.connection())
-        if (host := gpu.identity.host) is not None and matches(asked, None, host, facts.get(host))
+        if (host := gpu.identity.host) is not None and matches(asked, subject_of(None, host, facts.get(host)))
     ]

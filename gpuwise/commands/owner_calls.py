@@ -51,7 +51,7 @@ class Rules:
             "PATCH",
         )
 
-    def hand_over(self, rule_id: int, owner: Mapping[str, str], on: str) -> Row:
+    def hand_over(self, rule_id: int, owner: Given, on: str) -> Row:
         """Another owner from a day on."""
         from api.resources import owners
         from api.resources.owner_specs import RuleSpec

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.ownership import HostFacts, Owner, OwnerConditions, OwnerRule
 from core.readings import WorkloadKey
-from ledger.owners import OwnerBook, handed_over, matches, matches_everything, sentence
+from ledger.owners import OwnerBook, handed_over, matches, matches_everything, sentence, subject_of
 
 ML, WEB = Owner("ml"), Owner("web", "search", "4711")
 POD = WorkloadKey(
@@ -31,7 +31,7 @@ def rule(
 
 def fits(workload: WorkloadKey | None = POD, at: str | None = "n1", /, **asked: object) -> bool:
     facts = None if at is None else FACTS.get(at)
-    return matches(OwnerConditions(**asked), workload, at, facts)  # type: ignore[arg-type]
+    return matches(OwnerConditions(**asked), subject_of(workload, at, facts))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_answer_is_remembered_between_borders_and_is_the_first_that_fits(
         plain = [
             one
             for one in book.rules
-            if one.holds_at(at_ms) and matches(one.conditions, workload, host, FACTS.get(host))
+            if one.holds_at(at_ms) and matches(one.conditions, subject_of(workload, host, FACTS.get(host)))
         ]
         assert book.first(workload, host, at_ms) == (plain[0] if plain else None)
         assert book.fitting(workload, host, at_ms) == plain
