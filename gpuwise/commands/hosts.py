@@ -11,7 +11,7 @@ from api import formats
 from core.errors import UsageError
 from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
 from gpuwise.commands.kept import changed
-from gpuwise.commands.options import Source, database_options, window_options
+from gpuwise.commands.options import Source, before_subcommand, database_options, window_options
 from gpuwise.commands.tables import show
 
 HOSTS: Final = (
@@ -58,7 +58,7 @@ FACTS: Final = (
 @click.pass_context
 def hosts(ctx: click.Context, source: Source, since: str | None, until: str | None) -> int:
     """Every host: its GPUs, what they do, what they cost; its processors and memory, and its agent."""
-    if ctx.invoked_subcommand is not None:
+    if before_subcommand(ctx):
         return 0
     from api.resources.hosts import rows
 
@@ -67,7 +67,7 @@ def hosts(ctx: click.Context, source: Source, since: str | None, until: str | No
 
 @hosts.command()
 @click.argument("host", metavar="NODE")
-@click.argument("said", metavar="NAME=VALUE", nargs=-1, required=True)
+@click.argument("said", metavar="NAME=VALUE…", nargs=-1, required=True)
 @database_options
 def label(source: Source, host: str, said: tuple[str, ...]) -> int:
     """Say what a host is: cluster=…, instance_type=…, region=…, or any NAME=VALUE; an empty value removes.

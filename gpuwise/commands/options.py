@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from core.errors import UsageError
 from core.settings import Settings, load
@@ -51,6 +52,21 @@ def database_options(command: F) -> F:
     ):
         with_source = option(with_source)
     return with_source  # type: ignore[return-value]  # click's options keep the signature open
+
+
+def before_subcommand(ctx: click.Context) -> bool:
+    """Whether a subcommand is to run instead of the group.
+
+    Raises:
+        UsageError: an option stands before it, where it would be passed over: another database would be changed.
+    """
+    if ctx.invoked_subcommand is None:
+        return False
+    for name in ctx.params:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            flag = "json" if name == "as_json" else name.replace("_", "-")
+            raise UsageError(f"--{flag} stands before {ctx.invoked_subcommand}: give it after that word")
+    return True
 
 
 def window_options(command: F) -> F:

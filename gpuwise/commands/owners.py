@@ -11,7 +11,7 @@ import click
 from api import formats
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, hours, print_json, print_rows
-from gpuwise.commands.options import Source, database_options, window_options
+from gpuwise.commands.options import Source, before_subcommand, database_options, window_options
 from gpuwise.commands.owner_calls import Rules
 from gpuwise.commands.tables import show
 
@@ -113,7 +113,7 @@ def owner_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Ca
 @click.pass_context
 def owners(ctx: click.Context, source: Source, since: str | None, until: str | None) -> int:
     """Whose GPU time is: owners with what they have, and what is unowned."""
-    if ctx.invoked_subcommand is not None:
+    if before_subcommand(ctx):
         return 0
     from api.resources.owner_claims import rows
 

@@ -236,6 +236,19 @@ def test_rules_from_the_command_line(
     assert "no owner rule 9999" in say(capsys, url, "remove", "9999", code=2)
 
 
+def test_an_option_before_the_subcommand_is_refused_not_passed_over(
+    filled_database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (
+        ["owners", "--database-url", filled_database, "rules"],
+        ["hosts", "--json", "label", "h1", "a=b"],
+    ):
+        assert main(words) == 2
+        assert (
+            f"{words[1]} stands before {words[-1] if len(words) == 4 else 'label'}" in capsys.readouterr().err
+        )
+
+
 def test_a_file_with_a_bad_line_keeps_nothing(
     filled_database: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
