@@ -194,7 +194,7 @@ def _divide(parts: Sequence[_Part], hour: Sequence[Any], terms: Terms) -> None:
         [part.ms if energy is not None else 0 for part, energy in zip(parts, energies, strict=True)],
     )
     weights = [energy or 0 for energy in energies]
-    totals = energy_terms(sum(weights), terms) if any(weights) else _NO_MONEY
+    totals: Sequence[int | None] = energy_terms(sum(weights), terms) if any(weights) else _NO_MONEY
     shares = [[None] * len(parts) if total is None else split_whole(total, weights) for total in totals]
     for at, part in enumerate(parts):
         part.effective_unknown, part.energy, part.energy_covered = unknown[at], energies[at], seen[at]
@@ -243,7 +243,7 @@ def _energies(parts: Sequence[_Part], hour: Sequence[Any]) -> list[int | None]:
     return found
 
 
-def energy_terms(energy: int, terms: Terms) -> tuple[int | None, int | None, int | None]:
+def energy_terms(energy: int, terms: Terms) -> tuple[int, int | None, int | None]:
     """Site energy in millijoules, its money in micro-dollars, its carbon in micrograms."""
     site = round(energy * terms.site_factor)
     tariff, grid = terms.micro_usd_per_kwh, terms.carbon_g_per_kwh
