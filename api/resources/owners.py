@@ -93,6 +93,7 @@ def add(
     Raises:
         UsageError: it cannot be one; says why.
     """
+    kept.lock(session)
     made = kept.insert(session, rule_of(spec, settings, now_ms), position)
     _mark(session, [made])
     return _one(session, made.id, now_ms)
@@ -114,6 +115,7 @@ def change(
     Raises:
         UsageError: it cannot be so; says why. NotFoundError: there is none of that key.
     """
+    kept.lock(session)
     old, _ = stored(session, rule_id)
     if changes:
         new = rule_of(replace(spec_of(old), **changes), settings, now_ms, rule_id)
@@ -135,6 +137,7 @@ def hand_over(
     Raises:
         UsageError: the rule ended before that day. NotFoundError: there is none of that key.
     """
+    kept.lock(session)
     old, _ = stored(session, rule_id)
     return _handed_over(session, old, to, when(on, settings, now_ms, "on"), now_ms)
 
@@ -157,6 +160,7 @@ def rename(
     if to_team is None and to_cost_centre is None:
         raise UsageError(f"nothing to change of team {team}: give its new name, its new cost centre, or both")
     at_ms = when(on, settings, now_ms, "on")
+    kept.lock(session)
     concerned = [
         rule
         for rule in kept.listing(session)
@@ -181,6 +185,7 @@ def remove(session: Session, rule_id: int) -> None:
     Raises:
         NotFoundError: there is none of that key.
     """
+    kept.lock(session)
     old, _ = stored(session, rule_id)
     kept.remove(session, rule_id)
     _mark(session, [old])
@@ -205,6 +210,7 @@ def import_rules(
             rules.append(rule_of(spec, settings, now_ms))
         except UsageError as error:
             raise UsageError(f"rule {number} of {len(specs)}: {error}; none was kept") from error
+    kept.lock(session)
     if replace_all:
         _mark(session, kept.listing(session))
         kept.remove_all(session)

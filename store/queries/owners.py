@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy import insert as insert_row
 from sqlalchemy.orm import Session
 
 from core.ownership import Owner, OwnerConditions, OwnerRule
+from store.engine import begin_write
 from store.keys import attributes_of, attributes_text
 from store.models.owner_rule import OwnerRuleRow
 
@@ -17,6 +18,14 @@ def listing(session: Session) -> list[OwnerRule]:
     table = OwnerRuleRow.__table__
     statement = select(table).order_by(table.c.position, table.c.id)
     return [_rule(row) for row in session.execute(statement)]
+
+
+def lock(session: Session) -> None:
+    """Let nobody else write rules until this transaction ends: whoever looks before it writes calls it first."""
+    connection = session.connection()
+    begin_write(connection)
+    if connection.dialect.name == "postgresql":
+        session.execute(text("LOCK TABLE owner_rule IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def insert(session: Session, rule: OwnerRule, position: int | None = None) -> OwnerRule:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,15 @@ def say(capsys: pytest.CaptureFixture[str], url: str, *words: str, code: int = 0
     assert main(["owners", *words, "--json", "--database-url", url]) == code
     said = capsys.readouterr()
     return json.loads(said.out) if code == 0 else said.err
+
+
+def test_two_who_add_at_once_wait_for_each_other(fresh_client: TestClient) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        bodies = [{"team": f"t{at}", "user": f"u{at}", "position": 1} for at in range(8)]
+        list(pool.map(lambda body: post(fresh_client, "rules", body, 201), bodies))
+    with session_scope(fresh_client.app.state.engine) as session:  # type: ignore[attr-defined]
+        found = session.execute(text("SELECT position FROM owner_rule ORDER BY position")).scalars().all()
+    assert found == list(range(1, 9))
 
 
 def test_rules_from_the_command_line(

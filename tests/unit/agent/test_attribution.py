@@ -231,6 +231,7 @@ def test_processes_of_one_apptainer_run_are_one_container_and_another_run_is_ano
     first, second, other = (attribution.workload(pid) for pid in (12, 13, 21))
     assert first is second
     assert (first.kind, first.name, first.user) == ("container", "python3 in torch.sif", "alice")
+    assert of(first)["image"] == "torch.sif"
     assert first.key == f"apptainer:11:{BOOT_S * 1000 + 1_000_000}"
     assert other.key == f"apptainer:21:{BOOT_S * 1000 + 1_000_000}"
 
