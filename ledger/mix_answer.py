@@ -182,7 +182,11 @@ def _curve(demand: Demand, load: Load, prices: MixPrices, best: Mix) -> tuple[Po
     stride = max(1, -(-most // CURVE_POINTS))
     if prices.flat is None and prices.own is not None:
         stride = -(-stride // prices.own.unit) * prices.own.unit
-    counts = sorted({*range(0, most + stride, stride), best.paid_gpus})
+    unit = 1 if prices.own is None else prices.own.unit
+    near = {best.paid_gpus + step * unit for step in (-1, 0, 1)}
+    counts = sorted(
+        {*range(0, most + stride, stride), *(count for count in near if 0 <= count <= most + unit - 1)}
+    )
     found = ((count, with_paid(load, prices, count)) for count in counts)
     return tuple(
         Point(

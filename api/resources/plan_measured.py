@@ -24,7 +24,7 @@ from ledger.calendar import Calendar
 from ledger.demand import Demand, HourOfGpus, demand_of, present_ms_by_hour
 from ledger.prices import catalogue_price
 from store.known import KnownGpu, known_gpus
-from store.queries.demand import Drawn, ModelHour, model_hours
+from store.queries.demand import Drawn, HourOfMany, drawn_by_state, hours_of
 from store.queries.hours import bounds
 
 SPAN_MS: Final = 13 * 7 * DAY_MS
@@ -54,7 +54,7 @@ class Group:
     name: str
     gpu_key: str | None
     gpus: tuple[KnownGpu, ...]
-    hours: tuple[ModelHour, ...]
+    hours: tuple[HourOfMany, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +108,15 @@ def groups(scope: Scope, gpu_model: str | None = None, host: str | None = None) 
         raise UsageError(
             f"no GPU here of model {gpu_model or 'any'} on host {host or 'any'}: gpus lists them"
         )
-    named = {
-        (gpu.identity.model, gpu.identity.memory_total_bytes): name
-        for name, of_name in gpus.items()
-        for gpu in of_name
-    }
-    hours: dict[str, list[ModelHour]] = defaultdict(list)
-    for hour in model_hours(scope.session, scope.window, host) if gpus else ():
-        found = named.get((hour.model, hour.memory_total_bytes))
-        if found is not None:
-            hours[found].append(hour)
-    return [Group(name, keys[name], tuple(gpus[name]), tuple(hours[name])) for name in sorted(gpus)]
+    return [
+        Group(
+            name,
+            keys[name],
+            tuple(gpus[name]),
+            tuple(hours_of(scope.session, scope.window, [gpu.id for gpu in gpus[name]])),
+        )
+        for name in sorted(gpus)
+    ]
 
 
 def _was_there(gpu: KnownGpu, window: Window) -> bool:
@@ -165,7 +163,7 @@ def use_by_day(chosen: Iterable[Group], wanted: Wanted, zone: str) -> tuple[floa
     return low, high
 
 
-def _wanted_s(hour: ModelHour, wanted: Wanted) -> float:
+def _wanted_s(hour: HourOfMany, wanted: Wanted) -> float:
     return hour.allocated_s if wanted is Wanted.ALLOCATED else hour.active_s
 
 
@@ -232,7 +230,7 @@ def power(scope: Scope, chosen: Sequence[Group], wanted: Wanted, site: Site, gpu
     measured nor set is the default.
     """
     share = _host_share(place_lookup(scope.session, scope.settings), chosen, scope.window.to_ms - 1)
-    unwanted, working = _drawn(chosen, wanted)
+    unwanted, working = _drawn(scope, chosen, wanted)
     idle = None if _is_set(scope.settings, "own_idle_kw") else _kw(unwanted, gpu_count, share)
     active = None if _is_set(scope.settings, "own_active_kw") else _kw(working, gpu_count, share)
     if idle is not None and active is not None and active < idle:
@@ -260,20 +258,13 @@ def _host_share(lookup: PlaceLookup, chosen: Iterable[Group], at_ms: int) -> flo
     return sum(ratios) / len(ratios)
 
 
-def _drawn(chosen: Iterable[Group], wanted: Wanted) -> tuple[Drawn, Drawn]:
-    """Of metered hours: what was drawn while nobody wanted a GPU, and while it was wanted."""
-    hours = [hour for group in chosen for hour in group.hours]
-    empty, parked, working = (
-        Drawn(sum(one.seconds for one in part), sum(one.joules for one in part))
-        for part in (
-            [hour.empty for hour in hours],
-            [hour.parked for hour in hours],
-            [hour.working for hour in hours],
-        )
-    )
-    held = Drawn(parked.seconds + working.seconds, parked.joules + working.joules)
-    idle = Drawn(empty.seconds + parked.seconds, empty.joules + parked.joules)
-    return (empty, held) if wanted is Wanted.ALLOCATED else (idle, working)
+def _drawn(scope: Scope, chosen: Iterable[Group], wanted: Wanted) -> tuple[Drawn, Drawn]:
+    """What was drawn while nobody wanted a GPU, and while it was wanted."""
+    ids = [gpu.id for group in chosen for gpu in group.gpus]
+    found = drawn_by_state(scope.session, scope.window, ids)
+    if wanted is Wanted.ALLOCATED:
+        return found.empty, found.parked + found.working
+    return found.empty + found.parked, found.working
 
 
 def _kw(drawn: Drawn, gpu_count: int, host_share: float) -> float | None:

@@ -1,7 +1,7 @@
 """The cheapest mix of owned, promised and rented GPUs for the demand measured here, one answer per GPU model."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
@@ -28,6 +28,8 @@ from ledger.mix_prices import MixInputs, mix_prices
 from ledger.rent_or_buy_inputs import RentOrBuyInputs
 
 PRICES: Final = tuple(field.name for field in fields(MixInputs))
+OF_THE_SITE: Final = frozenset({"tariff_usd_per_kwh", "colo_usd_per_kw_month"})
+"""Prices that are not of one GPU model."""
 FIGURES: Final = (
     "own_gpus",
     "commit_gpus",
@@ -50,6 +52,8 @@ class Question:
     measured: Demand
     wanted: Wanted
     assume_measured: bool
+    is_one_of_several: bool = False
+    """Other models are asked about too: then the site's one machine stands for none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,14 @@ def mix(
     Raises:
         UsageError: an input that cannot be, or no GPU of that model or host.
     """
+    found = groups(scope, gpu_model, host)
+    several = len(found) > 1
+    named = sorted(name for name in given if "_usd" in name and name not in OF_THE_SITE)
+    if several and named:
+        raise UsageError(
+            f"{named[0]} is for one GPU model, and {len(found)} are here ({', '.join(g.name for g in found)}): "
+            "pick one with --gpu-model"
+        )
     return [
         _of(
             Question(
@@ -132,10 +144,11 @@ def mix(
                 demand([group], scope.window, wanted),
                 wanted,
                 assume_measured,
+                is_one_of_several=several,
             ),
             given,
         )
-        for group in groups(scope, gpu_model, host)
+        for group in found
     ]
 
 
@@ -170,7 +183,10 @@ def _promises_now(asked: Question) -> dict[str, Any]:
 
 def _answered(asked: Question, inputs: MixInputs) -> MixRow:
     try:
-        prices, left_out = mix_prices(inputs, asked.owned)
+        owned = replace(asked.owned, capex_usd=None) if asked.is_one_of_several else asked.owned
+        prices, left_out = mix_prices(inputs, owned)
+        if asked.is_one_of_several and asked.owned.capex_usd is not None:
+            left_out["own"] = "the settings have the price of one machine: pick its GPU with --gpu-model"
     except ValueError as error:
         raise UsageError(str(error)) from error
     found = answer(

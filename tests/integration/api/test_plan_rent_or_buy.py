@@ -233,6 +233,23 @@ def test_without_any_gpu_what_is_given_is_reckoned_all_the_same(small: str) -> N
     assert post(client, {}, "plan/mix") == []
 
 
+def test_a_price_is_for_one_model_and_never_for_all_that_are_here(filled_sqlite: str) -> None:
+    """The small fleet has an H100 and a card of no catalogue, for two hours."""
+    client = client_for(filled_sqlite, 2 / 168, own_capex_usd=330_000.0)
+    answer = client.post("/api/v1/plan/mix", json=NODE | {"assume_measured": True})
+    assert answer.status_code == 400
+    assert "capex_usd is for one GPU model, and 2 are here" in answer.json()["detail"]
+    nobody, h100 = sorted(
+        post(client, {"assume_measured": True}, "plan/mix"), key=lambda row: row["gpu_model"]
+    )
+    assert "there is no rent of Card Of Nobody: give --rent-usd-per-gpu-hour" in nobody["reason"]
+    assert (nobody["standing"], nobody["prices"], nobody["usd_per_month"]) == ("refused", {}, None)
+    assert "pick its GPU with --gpu-model" in h100["left_out"]["own"]
+    row = post(client, NODE | {"utilisation": 0.5})
+    assert row["missing"] == ["rent_usd_per_gpu_hour"]
+    assert "several models are here" in row["assumptions"]["rent_basis"]
+
+
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(list(words))
     out, err = capsys.readouterr()
