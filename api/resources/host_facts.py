@@ -51,6 +51,7 @@ def say(session: Session, said: Sequence[HostSays], *, skip_unknown: bool = Fals
     Raises:
         UsageError: a name or value that cannot be kept. NotFoundError: no host has that name.
     """
+    kept.begin(session)
     before = kept.host_facts(session)
     after = dict(before)
     named: dict[str, None] = {}

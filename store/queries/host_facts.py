@@ -4,6 +4,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from core.ownership import HostFacts
+from store.engine import begin_write
 from store.keys import attributes_of, attributes_text
 from store.models.host import HostRow
 
@@ -16,6 +17,11 @@ def host_facts(session: Session) -> dict[str, HostFacts]:
         name: HostFacts(name, cluster, instance_type, region, attributes_of(labels))
         for name, cluster, instance_type, region, labels in session.execute(statement)
     }
+
+
+def begin(session: Session) -> None:
+    """Whoever looks before it writes begins so: on SQLite nobody else can write in between then."""
+    begin_write(session.connection())
 
 
 def write(session: Session, facts: HostFacts) -> None:
