@@ -19,6 +19,7 @@ from bench import (
     imports,
     ingest_server,
     kill_rounds,
+    ledger,
     roll_ups,
     sizing,
     stores,
@@ -40,6 +41,7 @@ GROUPS = (
     "advice",
     "sizing",
     "fleet",
+    "ledger",
 )
 
 
@@ -53,7 +55,7 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from folding.run(runs)
     if "import" in groups:
         yield from imports.run(runs)
-    if {"ingest", "server", "roll-up"} & set(groups):
+    if {"ingest", "server", "roll-up", "ledger"} & set(groups):
         with postgresql_server() if with_postgresql else nullcontext() as server:
             if "ingest" in groups:
                 yield from stores.run(server, runs)
@@ -61,6 +63,8 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
                 yield from ingest_server.run(server)
             if "roll-up" in groups:
                 yield from roll_ups.run(server, runs)
+            if "ledger" in groups:
+                yield from ledger.run(server)
     if "answer" in groups:
         yield from answers.run(runs)
     if "advice" in groups:
