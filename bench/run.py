@@ -16,6 +16,7 @@ from bench import (
     answers,
     fleet_advice,
     folding,
+    forecast,
     imports,
     ingest_server,
     kill_rounds,
@@ -40,6 +41,7 @@ GROUPS = (
     "answer",
     "advice",
     "sizing",
+    "forecast",
     "fleet",
     "ledger",
 )
@@ -71,6 +73,8 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from advice.run()
     if "sizing" in groups:
         yield from sizing.run()
+    if "forecast" in groups:
+        yield from forecast.run()
     if "fleet" in groups:
         yield from fleet_advice.run()
 
