@@ -138,8 +138,8 @@ def demand(chosen: Iterable[Group], window: Window, wanted: Wanted) -> Demand:
     known_ms: dict[int, int] = defaultdict(int)
     for group in of_groups:
         for hour in group.hours:
-            wanted_ms[hour.hour_ms] += round(_wanted_s(hour, wanted) * 1000)
-            known_ms[hour.hour_ms] += round(hour.known_s * 1000)
+            wanted_ms[hour.hour_ms] += _wanted_ms(hour, wanted)
+            known_ms[hour.hour_ms] += hour.known_ms
     present = present_ms_by_hour(spans, first, last)
     return demand_of(
         HourOfGpus(hour_ms, wanted_ms[hour_ms], known_ms[hour_ms], there)
@@ -150,12 +150,12 @@ def demand(chosen: Iterable[Group], window: Window, wanted: Wanted) -> Demand:
 def use_by_day(chosen: Iterable[Group], wanted: Wanted, zone: str) -> tuple[float, float] | None:
     """p25 and p75 of the use over accounting days; None with fewer than four."""
     calendar = Calendar(zone)
-    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for group in chosen:
         for hour in group.hours:
             day = sums[calendar.day_at(hour.hour_ms).from_ms]
-            day[0] += _wanted_s(hour, wanted)
-            day[1] += hour.known_s
+            day[0] += _wanted_ms(hour, wanted)
+            day[1] += hour.known_ms
     shares = [min(1.0, used / known) for used, known in sums.values() if known > 0]
     if len(shares) < FEW_DAYS:
         return None
@@ -163,8 +163,8 @@ def use_by_day(chosen: Iterable[Group], wanted: Wanted, zone: str) -> tuple[floa
     return low, high
 
 
-def _wanted_s(hour: HourOfMany, wanted: Wanted) -> float:
-    return hour.allocated_s if wanted is Wanted.ALLOCATED else hour.active_s
+def _wanted_ms(hour: HourOfMany, wanted: Wanted) -> int:
+    return hour.allocated_ms if wanted is Wanted.ALLOCATED else hour.active_ms
 
 
 def rent_of(scope: Scope, group: Group, billings: Collection[str]) -> Price | None:

@@ -94,7 +94,7 @@ def rent_or_buy(
         inputs = replace(inputs, utilisation_basis="given")
     result = evaluate(inputs)
     mix = None
-    if result.verdict is Verdict.MIX and len(chosen) == 1:
+    if result.verdict is Verdict.MIX and len(chosen) == 1 and given.get("utilisation") is None:
         mix = mix_of_two(Question(scope, chosen[0], inputs, measured, wanted, assume_measured))
     return _row(result, _measured_use(scope, chosen, measured, wanted), mix)
 

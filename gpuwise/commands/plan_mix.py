@@ -88,7 +88,7 @@ def _headline(row: Mapping[str, Any]) -> str:
     if row["usd_per_month"] is None:
         return str(row["reason"])
     parts = [
-        f"{word} {row[name]}{_range(row['ranges'].get(name))}"
+        f"{word} {row[name]}{_range(row['ranges'].get(name if name == 'own_gpus' else 'promised_gpus'))}"
         for word, name in (("own", "own_gpus"), ("commit", "commit_gpus"), ("reserve", "reserve_gpus"))
         if row[name]
     ]
@@ -102,7 +102,7 @@ def _headline(row: Mapping[str, Any]) -> str:
     if saves is not None:
         word = "less" if float(saves) >= 0 else "more"
         cost += f", {formats.money(abs(float(saves)))} {word} than today"
-    return f"{', '.join(parts) or 'nothing was wanted'}: {cost}. {row['reason']}"
+    return f"{', '.join(parts) or 'nothing was wanted'} (GPUs): {cost}. {row['reason']}"
 
 
 def _range(found: Mapping[str, int] | None) -> str:

@@ -66,14 +66,19 @@ def _figures(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     ranges, use = row["ranges"], row["assumptions"]["utilisation"]
     at = "at full use" if use is None else f"at {formats.percent(use)} use"
     return [
-        _line("Payback", _months(row["payback_months"]), ranges.get("payback_months"), _months),
+        _line(
+            "Payback",
+            _months(row["payback_months"]) or ("never" if ranges else None),
+            ranges.get("payback_months"),
+            _months,
+        ),
         _line(
             "Break-even use of all hours",
-            _use(row["breakeven_utilisation"]),
+            _use(row["breakeven_utilisation"]) or ("at none" if ranges else None),
             ranges.get("breakeven_utilisation"),
-            _use,
+            _percent,
         ),
-        _line("Wanted of all hours", _use(use), ranges.get("utilisation"), _use),
+        _line("Wanted of all hours", _use(use), ranges.get("utilisation"), _percent),
         _line(
             f"Owned, a wanted GPU-hour {at}",
             _money(row["own_usd_per_gpu_h"]),
@@ -94,7 +99,7 @@ def _line(
     spread = ""
     if found is not None and found["low"] is not None:
         high = "never" if found["high"] is None else form(found["high"])
-        spread = f"{form(found['low'])} to {high}"
+        spread = f"{form(found['low'])} to {high}".replace(" months to ", " to ")
     return {"what": what, "middle": middle, "range": spread}
 
 
@@ -106,6 +111,10 @@ def _use(value: float | None) -> str | None:
     if value is None:
         return None
     return "at none" if value > 1 else f"{formats.percent(value)} ({24 * value:.1f} h a day)"
+
+
+def _percent(value: float) -> str:
+    return "at none" if value > 1 else formats.percent(value)
 
 
 def _money(value: str | None) -> str | None:

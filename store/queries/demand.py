@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, Final
 
 from sqlalchemy import func, select
@@ -22,12 +24,15 @@ WORKING: Final = tuple(a for a in Activity if a not in {Activity.EMPTY, Activity
 
 @dataclass(frozen=True, slots=True)
 class HourOfMany:
-    """One clock hour of some GPUs, GPU-seconds; ``known_s``: covered, and the activity could be named."""
+    """One clock hour of some GPUs; ``known_ms``: covered, and the activity could be named.
+
+    Whole GPU-milliseconds: databases add floats up in orders of their own.
+    """
 
     hour_ms: int
-    known_s: float
-    allocated_s: float
-    active_s: float
+    known_ms: int
+    allocated_ms: int
+    active_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +69,23 @@ def hours_of(session: Session, window: Window, gpu_ids: Sequence[int]) -> list[H
             .where(hours.gpu_id.in_(some), *within(hours.hour_ms, window))
             .group_by(by_hour)
         )
-        found += [HourOfMany(*row) for row in plain_rows(session, statement)]
+        found += [
+            HourOfMany(hour_ms, *(round(seconds * 1000) for seconds in sums_s))
+            for hour_ms, *sums_s in plain_rows(session, statement)
+        ]
     return found
 
 
 def drawn_by_state(session: Session, window: Window, gpu_ids: Sequence[int]) -> DrawnByState:
     """Energy of these GPUs in metered hours that overlap the window, by what they did."""
     hours = GpuHourRow.__table__.c
-    sums: list[Any] = []
-    for activities in ((Activity.EMPTY,), (Activity.PARKED,), WORKING):
-        first, *rest = (hours[f"{one.value}_s"] for one in activities)
-        sums.append(func.coalesce(func.sum(sum(rest, first)), 0.0))
-        first, *rest = (func.coalesce(hours[f"{one.value}_j"], 0.0) for one in activities)
-        sums.append(func.coalesce(func.sum(sum(rest, first)), 0.0))
+    sums = [
+        func.coalesce(
+            func.sum(_added([func.coalesce(hours[f"{one.value}_{unit}"], 0.0) for one in some])), 0.0
+        )
+        for some in ((Activity.EMPTY,), (Activity.PARKED,), WORKING)
+        for unit in "sj"
+    ]
     nothing = Drawn(0.0, 0.0)
     found = DrawnByState(nothing, nothing, nothing)
     for some in _in_parts(gpu_ids):
@@ -92,6 +101,10 @@ def drawn_by_state(session: Session, window: Window, gpu_ids: Sequence[int]) -> 
             found.working + Drawn(working_s, working_j),
         )
     return found
+
+
+def _added(columns: Sequence[Any]) -> Any:
+    return reduce(add, columns)
 
 
 def _in_parts(gpu_ids: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -291,6 +291,15 @@ def test_people_read_the_answer_on_the_terminal(capsys: pytest.CaptureFixture[st
     assert "Left out: own (capex_usd not given)" in out
 
 
+def test_what_is_never_paid_back_says_so(capsys: pytest.CaptureFixture[str], database: str) -> None:
+    words = ["--capex-usd", "82500", "--gpu-count", "2", "--own-opex-usd-per-hour", "9"]
+    code, out, _ = run(capsys, "plan", "rent-or-buy", *words, *WHEN, "--database-url", database)
+    assert code == 0
+    assert out.startswith("NEVER. Running an owned node costs at least as much an hour as renting one.")
+    (payback,) = (line for line in out.splitlines() if line.startswith("Payback"))
+    assert payback.split() == ["Payback", "never"]
+
+
 def test_a_bad_flag_exits_2_with_one_sentence(capsys: pytest.CaptureFixture[str], database: str) -> None:
     code, _, err = run(capsys, "plan", "rent-or-buy", "--capex-usd", "0", "--database-url", database)
     assert code == 2
