@@ -141,7 +141,7 @@ def _standing(demand: Demand, *, assume_measured: bool) -> tuple[Standing, str]:
         )
     if weeks < ENOUGH_WEEKS:
         least = (
-            f"Provisional: {weeks:.1f} weeks measured, {ENOUGH_WEEKS} are wanted before anything is owned."
+            f"Provisional: {weeks:.1f} weeks measured, {ENOUGH_WEEKS} are asked for before anything is owned."
         )
         return Standing.PROVISIONAL, least
     return Standing.FIRM, f"{weeks:.1f} weeks measured."

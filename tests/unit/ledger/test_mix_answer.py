@@ -54,7 +54,7 @@ def test_three_weeks_are_refused_unless_told_to_assume() -> None:
 
 def test_six_weeks_are_provisional_and_eight_are_firm() -> None:
     assert ask(6).standing is Standing.PROVISIONAL
-    assert "6.0 weeks measured, 8 are wanted" in ask(6).reason
+    assert "6.0 weeks measured, 8 are asked for" in ask(6).reason
     assert ask(8).standing is Standing.FIRM
 
 
