@@ -4,6 +4,7 @@ The fleet is written straight into the tables (a roll-up of 720,000 hours is no 
 GPUs run one job all along, others are empty, parked, idle at night, shared by three jobs, or silent now and then.
 """
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -59,12 +60,15 @@ def _figures(store: str, url: str) -> Iterator[Figure]:
     first_s = seconds(lambda: _price(url))
     with session_scope(make_engine(url)) as session:
         ledger_pending.mark(session, 0, None)
+    before = os.times()
     again_s = seconds(lambda: _price(url))
+    spent = [now - then for now, then in zip(os.times()[:4], before[:4], strict=True)]
     what = f"{store}: a month of {GPUS:,} GPUs"
     against = "reading the rows"
     yield Figure("ledger", f"{what}: read the rows only", bare_s, "s", 1)
     yield Figure("ledger", f"{what}: price for the first time", first_s, "s", 1, first_s / bare_s, against)
     yield Figure("ledger", f"{what}: price anew", again_s, "s", 1, again_s / bare_s, against)
+    yield Figure("ledger", f"{what}: price anew, processor time", sum(spent), "s", 1)
     yield Figure("ledger", f"{what}: priced anew a second", hours / again_s, "GPU-hours/s", 1)
 
 

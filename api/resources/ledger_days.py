@@ -4,11 +4,13 @@ A day is either what its hours, prices, places and owners give, or marked (``api
 settings or shipped facts changed). Lines outlive their hours (``hour_days``): days whose hours are gone stay as they are.
 """
 
+import logging
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import Any, Final, Generic, TypeVar
@@ -35,6 +37,8 @@ from store.ledger_writer import LedgerWriter, Priced, Row, Written
 from store.lock import ledger_lock
 from store.queries import ledger_pending
 from store.queries.workloads import workload_keys
+
+log = logging.getLogger(__name__)
 
 MARKS_AT_ONCE: Final = 720
 """GPU-days in one transaction: some seventeen thousand hours, and well under a second of holding the write lock."""
@@ -85,10 +89,19 @@ def materialise(
             workers = min(os.cpu_count() or 1, MOST_WORKERS) if total >= WORTH_WORKERS else 0
         writer = LedgerWriter(engine, _corrections, from_ms(now_ms), REASON)
         done = 0
-        for priced in _chunks(engine, settings, workers):
-            writer.write(priced)
-            done += sum(len(marks) for marks in priced.marks.values())
-            progress(min(done, total), total)
+
+        def write(count: int) -> None:
+            nonlocal done
+            for priced in _chunks(engine, settings, count):
+                writer.write(priced)
+                done += sum(len(marks) for marks in priced.marks.values())
+                progress(min(done, total), total)
+
+        try:
+            write(workers)
+        except BrokenProcessPool:
+            log.warning("processes that price days ended early: going on without them")
+            write(0)
         with session_scope(engine) as session:
             return _said(writer.written, ledger_pending.count(session))
 

@@ -1,5 +1,8 @@
 """Days of the ledger are what their hours give, on both databases, whatever changes and in whatever order."""
 
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+
 import pytest
 from fleet_for_tests import H100, HOUR, NOW, SPAN, T0, A, B, C, fill, sample
 from ledger_for_tests import SUMS, ingest, pending, price, priced, settings, stored, sums, sums_on_the_fly
@@ -10,8 +13,10 @@ from api.resources.ledger_basis import is_current
 from api.resources.ledger_days import materialise
 from core.activity import Activity
 from core.samples import GpuSample
+from core.settings import Settings
 from core.units import DAY_MS
 from store.engine import make_engine, session_scope
+from store.ledger_writer import Priced
 from store.lock import ledger_lock
 from store.queries import ledger_pending
 from store.retention import purge
@@ -188,3 +193,23 @@ def test_days_priced_by_other_processes_are_the_same(fleet: Engine, monkeypatch:
     of = settings(fleet)
     assert materialise(fleet, of, NOW, workers=2).gpu_days == 3
     assert sums(fleet) == sums_on_the_fly(fleet, of)
+
+
+def test_a_process_that_dies_leaves_its_days_to_this_one(
+    fleet: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from api.resources import ledger_days
+
+    chunks = ledger_days._chunks
+
+    def broken(engine: Engine, of: Settings, workers: int) -> Iterator[Priced]:
+        found = chunks(engine, of, 0)
+        if workers:
+            yield next(found)
+            raise BrokenProcessPool
+        yield from found
+
+    monkeypatch.setattr(ledger_days, "MARKS_AT_ONCE", 1)
+    monkeypatch.setattr(ledger_days, "_chunks", broken)
+    assert materialise(fleet, settings(fleet), NOW, workers=2).gpu_days == 3
+    assert sums(fleet) == sums_on_the_fly(fleet, settings(fleet))

@@ -5,6 +5,7 @@ from typing import Any
 
 from hours_for_tests import PLACE, hour, hours, price, use
 from hypothesis import given
+from hypothesis import settings as law
 from hypothesis import strategies as st
 
 from core.units import HOUR_MS
@@ -36,18 +37,21 @@ def _together(*parts: dict[DayKey, Row]) -> dict[DayKey, Row]:
     return {key: added([part[key] for part in parts if key in part]) for key in keys}
 
 
+@law(max_examples=40)
 @given(st.lists(hours(), min_size=1, max_size=4), st.data())
 def test_splitting_a_window_changes_nothing(cases: list[Case], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(cases)))
     assert _together(_rows(cases[:at]), _rows(cases[at:])) == _rows(cases)
 
 
+@law(max_examples=40)
 @given(st.lists(hours(), min_size=2, max_size=3))
 def test_the_order_of_hours_changes_nothing(cases: list[Case]) -> None:
     first, *others = [_rows(list(order)) for order in permutations(cases)]
     assert all(other == first for other in others)
 
 
+@law(max_examples=40)
 @given(st.lists(hours(), max_size=3), st.lists(hours(), max_size=3))
 def test_what_was_booked_and_its_correction_are_what_is(before: list[Case], after: list[Case]) -> None:
     booked, fresh = _rows(before), _rows(after)
