@@ -24,7 +24,6 @@ DRAWS: Final = 200
 SEED: Final = 2_026
 """The same data give the same interval."""
 CURVE_POINTS: Final = 40
-BASE_SHARES: Final = (0.1, 0.2)
 
 
 class Standing(StrEnum):
@@ -77,7 +76,6 @@ class MixAnswer:
     Attributes:
         standing: firm, provisional or refused. reason: one sentence.
         mix: None where refused. ranges: of ``own_gpus``, ``promised_gpus``, ``paid_gpus`` (p10–p90 over weeks).
-        base_gpus: p10 and p20 of the GPUs wanted at once: the rule of thumb beside it.
         curve: cost by GPUs paid for. steps: from today's bill to the mix.
         break_even_ratio: use above which the last GPU of a way pays, by way; of an owned one per GPU.
         left_out: ways that were not to be had, and why.
@@ -87,7 +85,6 @@ class MixAnswer:
     reason: str
     mix: Mix | None
     ranges: Mapping[str, Low10High90]
-    base_gpus: tuple[float, float] | None
     curve: tuple[Point, ...]
     steps: tuple[Step, ...]
     break_even_ratio: Mapping[str, float]
@@ -111,7 +108,7 @@ def answer(
     """
     standing, reason = _standing(demand, assume_measured=assume_measured)
     if standing is Standing.REFUSED:
-        return MixAnswer(standing, reason, None, {}, None, (), (), _break_evens(prices), left_out)
+        return MixAnswer(standing, reason, None, {}, (), (), _break_evens(prices), left_out)
     load = Load.of([wanted for _, wanted in demand.hours], prices.restartable_ratio)
     mix = cheapest(load, prices)
     return MixAnswer(
@@ -119,10 +116,6 @@ def answer(
         reason=reason,
         mix=mix,
         ranges=_ranges(demand, prices),
-        base_gpus=(
-            demand.duration.wanted_gpus(BASE_SHARES[0]),
-            demand.duration.wanted_gpus(BASE_SHARES[1]),
-        ),
         curve=_curve(demand, load, prices, mix),
         steps=_steps(demand, load, prices, today_usd_per_gpu_h),
         break_even_ratio=_break_evens(prices),

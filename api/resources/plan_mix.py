@@ -162,7 +162,7 @@ def _of(asked: Question, given: Mapping[str, Any]) -> MixRow:
     rent = asked.owned.rent_per_gpu_hour
     if rent is None:
         why = f"Not evaluated: there is no rent of {asked.group.name}: give --rent-usd-per-gpu-hour, or a price of it."
-        return _row(asked, MixAnswer(Standing.REFUSED, why, None, {}, None, (), (), {}, {}), {}, {})
+        return _row(asked, MixAnswer(Standing.REFUSED, why, None, {}, (), (), {}, {}), {}, {})
     named = _promises_now(asked) | {name: given[name] for name in PRICES if given.get(name) is not None}
     money: dict[str, Any] = {name: usd(value) if "usd" in name else value for name, value in named.items()}
     return _answered(asked, MixInputs(**money | {"rent_usd_per_gpu_hour": usd(rent)}))

@@ -63,12 +63,11 @@ def test_no_hour_seen_is_refused_even_when_told_to_assume() -> None:
     assert nothing.standing is Standing.REFUSED
 
 
-def test_the_mix_with_its_rule_of_thumb_and_break_evens() -> None:
+def test_the_mix_with_its_break_evens() -> None:
     found = ask(8, replace(PRICES, spot=None))
     assert found.mix is not None
     assert (found.mix.own_gpus, found.mix.commit_gpus) == (8, 2)
     assert found.mix.on_demand_gpus == 2.0
-    assert found.base_gpus == (10.0, 10.0)
     assert found.break_even_ratio["commit"] == pytest.approx(0.55)
     assert found.break_even_ratio["own"] == pytest.approx(1.6 / 3.92)
 
