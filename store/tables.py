@@ -4,6 +4,7 @@ from typing import Final
 
 from store.models.api_token import ApiTokenRow
 from store.models.base import Base
+from store.models.budget import BudgetRow
 from store.models.day_pending import DayPendingRow
 from store.models.engine import EngineRow
 from store.models.engine_day import EngineDayRow
@@ -72,6 +73,7 @@ MODELS: Final[tuple[type[Base], ...]] = (
     ExchangeRateRow,
     OwnerRow,
     OwnerRuleRow,
+    BudgetRow,
     LedgerRateRow,
     LedgerPlaceRow,
     LedgerMonthRow,
