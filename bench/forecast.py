@@ -15,7 +15,6 @@ from statistics import fmean
 from typing import Final
 
 from bench.measure import Figure
-from core.units import DAY_MS
 from ledger.forecast import DaySpend, Refused, forecast
 
 AS_OF_DAYS: Final = (5, 10, 15, 20, 25)
@@ -127,7 +126,7 @@ def trials(seeds: Sequence[int]) -> Iterator[Trial]:
 
 
 def _spend(day: date, value: float) -> DaySpend:
-    return DaySpend(day, Decimal(f"{value:.6f}"), DAY_MS, DAY_MS, DAY_MS, is_whole=True)
+    return DaySpend(day, Decimal(f"{value:.6f}"), 1.0, 1.0, is_whole=True)
 
 
 def _month(kind: str, days: Sequence[DaySpend], month: date) -> Iterator[Trial]:

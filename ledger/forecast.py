@@ -66,15 +66,15 @@ class DaySpend(NamedTuple):
 
     Attributes:
         day: which. usd: cost of its priced time.
-        known_ms, covered_ms, priced_ms: GPU time it stands for; of it with samples; of it with a price.
+        covered_ratio: share of the GPU time around it that has samples. priced_ratio: of its own, that has a price.
+            None: there was no such time.
         is_whole: it is over, and data reach from its start to its end.
     """
 
     day: date
     usd: Decimal
-    known_ms: int
-    covered_ms: int
-    priced_ms: int
+    covered_ratio: float | None
+    priced_ratio: float | None
     is_whole: bool
 
     @property
@@ -82,9 +82,9 @@ class DaySpend(NamedTuple):
         """Why a forecast leaves it out; None: it counts."""
         if not self.is_whole:
             return "partial"
-        if self.known_ms > 0 and self.covered_ms < MIN_COVERAGE_RATIO * self.known_ms:
+        if self.covered_ratio is not None and self.covered_ratio < MIN_COVERAGE_RATIO:
             return "gap"
-        if self.priced_ms < PRICED_RATIO * self.known_ms:
+        if self.priced_ratio is not None and self.priced_ratio < PRICED_RATIO:
             return "unpriced"
         return None
 

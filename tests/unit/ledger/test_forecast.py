@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.units import DAY_MS
 from ledger.forecast import DaySpend, Forecast, Refused, forecast
 
 MONDAY = date(2026, 8, 3)
@@ -19,9 +18,8 @@ def spend(at: int, usd: float, *, covered: float = 1.0, priced: float = 1.0, who
     return DaySpend(
         MONDAY + timedelta(days=at),
         Decimal(f"{usd:.6f}"),
-        DAY_MS,
-        round(covered * DAY_MS),
-        round(priced * DAY_MS),
+        covered,
+        priced,
         whole,
     )
 
