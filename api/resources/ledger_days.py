@@ -4,6 +4,7 @@ A day is either what its hours, prices, places and owners give, or marked (``api
 settings or shipped facts changed). Lines outlive their hours (``hour_days``): days whose hours are gone stay as they are.
 """
 
+import gc
 import logging
 import os
 import signal
@@ -115,7 +116,7 @@ def _chunks(engine: Engine, settings: Settings, workers: int) -> Iterator[Priced
         return
     url = engine.url.render_as_string(hide_password=False)
     # Spawned, not forked: this process has database connections and perhaps threads.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupt) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker) as pool:
         started: deque[Future[Priced]] = deque()
         try:
             for marks in _marks(engine):
@@ -146,9 +147,11 @@ def _priced_elsewhere(url: str, settings: Settings, marks: Sequence[LedgerMark])
         return _priced(session, settings, marks)
 
 
-def _ignore_interrupt() -> None:
+def _start_worker() -> None:
     """Ctrl-C reaches the whole process group; the parent ends its workers in order."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A chunk is half a million tuples, none of them in a cycle: looking for cycles in them takes a tenth of the time.
+    gc.set_threshold(100_000, 50, 100)
 
 
 def _said(written: Written, left: int) -> Materialised:
