@@ -58,8 +58,9 @@ def _without_totals(connection: Connection) -> list[int]:
 
 
 def _make(connection: Connection, days: list[int]) -> None:
-    connection.execute(delete(LedgerTotalRow).where(LedgerTotalRow.day_ms.in_(days)))
-    key = [name if name != "is_correction" else _IS_CORRECTION for name in KEY]
+    hold = select(LedgerTotalDayRow.day_ms)
+    connection.execute(delete(LedgerTotalRow).where(LedgerTotalRow.day_ms.not_in(hold)))
+    key = [name if name != "is_correction" else IS_CORRECTION for name in KEY]
     amounts = [f"CAST(sum({name}) AS bigint)" for name in AMOUNTS]
     listed = ", ".join(str(int(day)) for day in days)
     connection.exec_driver_sql(
@@ -71,6 +72,6 @@ def _make(connection: Connection, days: list[int]) -> None:
     connection.execute(insert(LedgerTotalDayRow), [{"day_ms": day} for day in days])
 
 
-_IS_CORRECTION: Final = "CASE WHEN booking_id IS NULL THEN 0 ELSE 1 END"
+IS_CORRECTION: Final = "CASE WHEN booking_id IS NULL THEN 0 ELSE 1 END"
 METHOD: Final = "CASE WHEN min(energy_method) = max(energy_method) THEN min(energy_method) WHEN min(energy_method) IS NOT NULL THEN 'mixed' END"
 """The one method of all lines, or mixed; none where no energy is known."""

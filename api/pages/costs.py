@@ -16,7 +16,6 @@ from api.charts import Layer, stacked_bars
 from api.charts_lines import meter
 from api.deps import ScopeDep
 from api.pages.frame import DEFAULT_PERIOD, Frame, PeriodLink, build_frame, period_links
-from api.resources.book import read_book
 from api.resources.by import By
 from api.resources.costs import CostRow, rows
 from api.resources.scope import Scope
@@ -189,14 +188,13 @@ def build_costs(scope: Scope, *, by: str, since: str) -> CostsPage:
     allowed = {key.value: key for key, _ in GROUPS}
     if by not in allowed:
         raise UsageError(f"by is {by!r}: use one of {', '.join(allowed)}")
-    book = read_book(scope)
     frame = build_frame(
         scope, active="costs", title="Costs", periods=period_links("/costs", since, keep={"by": by})
     )
     return page_of(
         frame,
-        rows(scope, allowed[by], book=book),
-        rows(scope, By.DAY, book=book),
+        rows(scope, allowed[by]),
+        rows(scope, By.DAY),
         by=allowed[by],
         since=since,
     )

@@ -16,10 +16,10 @@ from api.pages.gpu_health import MOST_EVENTS, EventLine, HealthBlock, Said, alar
 from api.pages.gpu_series import RAW_UP_TO_MS, GpuSeries, from_hours, from_samples
 from api.problems import NotFoundError
 from api.rec_row import RecommendationRow, row_of
-from api.resources import costs
-from api.resources.book import read_book, step_for
+from api.resources import costs, usage
 from api.resources.by import By
-from api.resources.pricing import spec_of
+from api.resources.pricing import price_lookup, spec_of
+from api.resources.report_filters import Filters
 from api.resources.scope import Scope, in_hours, parse_time
 from api.templating import render
 from api.words import workload_kind
@@ -148,16 +148,18 @@ def money(scope: Scope, gpu: FleetGpu) -> GpuMoney:
     uuid = gpu.identity.gpu_uuid
     window = in_hours(scope.window, hours.bounds(scope.session))
     hourly = replace(scope, window=window)
-    book = read_book(hourly, step_for(By.GPU), gpu_uuids=[uuid])
-    row = next(iter(costs.rows(hourly, By.GPU, book=book)), None)
+    only = Filters(gpu=(uuid,))
+    row = next(iter(costs.rows(hourly, By.GPU, only)), None)
+    used = next(iter(usage.rows(hourly, By.GPU, only)), None)
+    prices = price_lookup(scope.session, scope.settings)
     spec = spec_of(gpu.identity)
     return GpuMoney(
         widened=window.from_ms < scope.window.from_ms or window.to_ms > scope.window.to_ms,
-        price=book.prices(gpu.identity, spec.gpu_key if spec else None, scope.now_ms),
+        price=prices(gpu.identity, spec.gpu_key if spec else None, scope.now_ms),
         cost_usd=None if row is None else row.cost_usd,
         idle_usd=None if row is None else row.idle_cost_usd,
         unseen_usd=None if row is None else row.unseen_cost_usd,
-        idle_h=sum(part.seconds.get(activity, 0.0) for part in book.sums for activity in IDLE) / 3600,
+        idle_h=0.0 if used is None else sum(used.seconds_by_activity.get(a, 0.0) for a in IDLE) / 3600,
     )
 
 

@@ -1,21 +1,19 @@
 """Total › allocated › active › effective GPU-hours, with the money of each step."""
 
-from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Final
 
-from api.resources.book import Book, book_for
+from api.resources import usage
 from api.resources.by import By
 from api.resources.columns import about
-from api.resources.gpu_slice import Slice
+from api.resources.report import Question, report
+from api.resources.report_filters import NO_FILTERS, Filters
+from api.resources.report_parts import USAGE
+from api.resources.report_sum import LineSum, merged
 from api.resources.scope import Scope
-from api.resources.slices import slices
-from api.resources.usage import HOUR_S, UsageSum
-from core.activity import Activity
-from ledger.cost import Meter
 
+AMOUNTS: Final = (*USAGE, "cost_usd")
 STEPS: Final = ("total", "allocated", "active", "effective")
 
 
@@ -35,30 +33,26 @@ class FunnelRow:
     ]
 
 
-def rows(scope: Scope, *, book: Book | None = None) -> list[FunnelRow]:
+def rows(scope: Scope, filters: Filters = NO_FILTERS) -> list[FunnelRow]:
     """The four steps over the whole fleet; unknown time is said, never counted as a step."""
-    read = book_for(scope, By.GPU, book)
-    whole = UsageSum()
-    meters: defaultdict[tuple[str, str], Meter] = defaultdict(Meter)
-    for part in slices(scope, read, By.GPU):
-        whole.add(part)
-        price = read.price(part.gpu_uuid, part.from_ms)
-        if price is not None:
-            for step, seconds in _seconds(part).items():
-                meters[step, part.gpu_uuid].add(seconds, price)
-    unnamed_h = (whole.gap_s + whole.seconds.get(Activity.UNKNOWN, 0.0)) / HOUR_S
-    named = whole.named_s > 0
+    return steps(merged(report(scope, Question((By.KIND,), AMOUNTS, money=True, filters=filters)).values()))
+
+
+def steps(whole: LineSum) -> list[FunnelRow]:
+    """The four steps of lines added up."""
+    unnamed_h = whole.hours("unknown_ms")
+    used = usage.row_of((None,), (By.KIND,), whole)
     hours = {
-        "total": whole.known_s / HOUR_S if whole.known_s > 0 else None,
-        "allocated": whole.allocated_s / HOUR_S if named else None,
-        "active": whole.active_s / HOUR_S if named else None,
-        "effective": whole.effective_h,
+        "total": used.total_gpu_h or None,
+        "allocated": used.allocated_gpu_h,
+        "active": used.active_gpu_h,
+        "effective": used.effective_gpu_h,
     }
     unknown = {
         "total": 0.0,
         "allocated": unnamed_h,
         "active": unnamed_h,
-        "effective": unnamed_h + whole.effective_unknown_s / HOUR_S,
+        "effective": unnamed_h + used.effective_unknown_gpu_h,
     }
     total = hours["total"]
     return [
@@ -67,22 +61,11 @@ def rows(scope: Scope, *, book: Book | None = None) -> list[FunnelRow]:
             gpu_h=hours[step],
             unknown_gpu_h=unknown[step],
             ratio=None if hours[step] is None or not total else (hours[step] or 0.0) / total,
-            cost_usd=None if hours[step] is None else _usd(meters, step),
+            cost_usd=None if hours[step] is None else _usd(whole, step),
         )
         for step in STEPS
     ]
 
 
-def _seconds(part: Slice) -> dict[str, float]:
-    return {
-        "total": part.known_s,
-        "allocated": part.allocated_s,
-        "active": part.active_s,
-        "effective": part.effective_s,
-    }
-
-
-def _usd(meters: Mapping[tuple[str, str], Meter], step: str) -> Decimal | None:
-    """Cost of a step over all GPUs; None when none has a price."""
-    found = [meter.usd for (of, _), meter in meters.items() if of == step]
-    return sum(found, Decimal(0)) if found else None
+def _usd(whole: LineSum, step: str) -> Decimal | None:
+    return whole.usd("cost_usd") if step == "total" else whole.step_usd(f"{step}_ms")

@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Annotated, Final
 
 from api.resources import gpus
-from api.resources.book import read_book, step_for
-from api.resources.by import By
 from api.resources.columns import about, metric
 from api.resources.gpus import GpuRow
+from api.resources.report_filters import Filters
 from api.resources.scope import Scope
 from core.activity import Activity
 from core.clock import from_ms
@@ -195,8 +194,8 @@ def detail(scope: Scope, gpu_uuid: str) -> GpuDetail:
         NotFoundError: none is known.
     """
     identity = find(scope, gpu_uuid).identity
-    book = read_book(scope, step_for(By.GPU), gpu_uuids=[gpu_uuid])
-    (row,) = (row for row in gpus.rows(scope, book=book) if row.gpu_uuid == gpu_uuid)
+    only = Filters(gpu=(gpu_uuid,))
+    (row,) = (row for row in gpus.rows(scope, only) if row.gpu_uuid == gpu_uuid)
     health = gpu_health(scope.session, gpu_uuid).get(gpu_uuid)
     return GpuDetail(
         **{field.name: getattr(row, field.name) for field in fields(GpuRow)},

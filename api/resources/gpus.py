@@ -5,10 +5,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from api.resources.book import Book, book_for
 from api.resources.by import By
 from api.resources.columns import about, metric
-from api.resources.pricing import PriceLookup, spec_of
+from api.resources.pricing import PriceLookup, price_lookup, spec_of
+from api.resources.report import Question, report
+from api.resources.report_filters import NO_FILTERS, Filters
+from api.resources.report_parts import TIME
+from api.resources.report_sum import LineSum, ratio
 from api.resources.scope import Scope
 from core.activity import Activity
 from core.clock import from_ms
@@ -49,32 +52,18 @@ class GpuRow:
     first_sample_at: Annotated[datetime | None, about("Start of the oldest sample, UTC.")]
 
 
-def rows(scope: Scope, *, book: Book | None = None) -> list[GpuRow]:
-    """Every GPU ever seen, by host, index and UUID."""
-    read = book_for(scope, By.GPU, book)
-    covered: dict[str, float] = {}
-    known: dict[str, float] = {uuid: (span.to_ms - span.from_ms) / 1000 for uuid, span in read.spans.items()}
-    for row in read.sums:
-        covered[row.gpu_uuid] = covered.get(row.gpu_uuid, 0.0) + row.covered_s
-    found = [
-        _row(
-            gpu,
-            read.prices,
-            scope.now_ms,
-            _ratio(covered.get(gpu.identity.gpu_uuid), known.get(gpu.identity.gpu_uuid)),
-        )
-        for gpu in fleet.gpus(scope.session)
-    ]
+def rows(scope: Scope, filters: Filters = NO_FILTERS) -> list[GpuRow]:
+    """Every GPU ever seen, by host, index and UUID; ``filters`` only spares the coverage of others."""
+    prices = price_lookup(scope.session, scope.settings)
+    seen = report(scope, Question((By.GPU,), TIME, filters=filters))
+    found = []
+    for gpu in fleet.gpus(scope.session):
+        one = seen.get((gpu.identity.gpu_uuid,), LineSum())
+        found.append(_row(gpu, prices, scope.now_ms, ratio(one.whole("covered_ms"), one.whole("known_ms"))))
     return sorted(
         found,
         key=lambda row: (row.host or "~", row.index if row.index is not None else 1 << 20, row.gpu_uuid),
     )
-
-
-def _ratio(covered_s: float | None, known_s: float | None) -> float | None:
-    if known_s is None or known_s <= 0:
-        return None
-    return min(1.0, (covered_s or 0.0) / known_s)
 
 
 def _row(gpu: FleetGpu, prices: PriceLookup, now_ms: int, coverage_ratio: float | None) -> GpuRow:

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from api.resources import costs, gpus, usage
-from api.resources.book import book_for
 from api.resources.by import By
 from api.resources.columns import about, metric
 from api.resources.gpus import GpuRow
@@ -79,15 +78,14 @@ OF_SAMPLE: Final = tuple(field.name for field in fields(HostRow) if field.name i
 
 def rows(scope: Scope) -> list[HostRow]:
     """Every host with GPUs or an agent, by name; GPUs without a known host come last."""
-    book = book_for(scope, By.HOST)
-    cost = {row.key: row for row in costs.rows(scope, By.HOST, book=book)}
-    used = {row.key: row for row in usage.rows(scope, By.HOST, book=book)}
+    cost = {row.key: row for row in costs.rows(scope, By.HOST)}
+    used = {row.key: row for row in usage.rows(scope, By.HOST)}
     machines = {machine.identity.name: machine for machine in host_samples.hosts(scope.session)}
     facts = host_facts(scope.session)
     by_host: dict[str | None, list[GpuRow]] = {
         name: [] for name, machine in machines.items() if machine.agent_seen_ms or machine.last_seen_ms
     }
-    for gpu in gpus.rows(scope, book=book):
+    for gpu in gpus.rows(scope):
         if gpu.gpu_uuid.startswith(SLICE_PREFIX):
             continue  # its card is there
         by_host.setdefault(gpu.host, []).append(gpu)
@@ -99,7 +97,7 @@ def rows(scope: Scope) -> list[HostRow]:
             used.get(host),
             machines.get(host or ""),
         )
-        for host in usage.in_order(by_host)
+        for host in sorted(by_host, key=lambda name: (name is None, name or ""))
     ]
 
 

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from api.resources.columns import about
 from api.resources.owners import RuleView, stored, view
 from api.resources.ownership import owner_book
+from api.resources.report import UNOWNED
 from api.resources.scope import Scope
-from api.resources.slices import UNOWNED
 from api.words import workload_kind
 from core.evidence import Window
 from core.ownership import Owner, OwnerRule

@@ -1,14 +1,12 @@
 """REST: energy by any key."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.responses import Response
 
+from api.asked import DEFAULT_BY, ByQuery, FiltersDep
 from api.deps import ScopeDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.resources import energy as resource
-from api.resources.by import By
 from api.resources.energy import EnergyRow
 
 router = APIRouter(prefix="/energy", tags=["energy"])
@@ -18,8 +16,9 @@ router = APIRouter(prefix="/energy", tags=["energy"])
 def list_energy(
     scope: ScopeDep,
     listing: ListingDep,
-    by: Annotated[By, Query(description="What to group by.")] = By.GPU,
+    filters: FiltersDep,
+    by: ByQuery = DEFAULT_BY,
 ) -> Response:
     """Energy at the GPU, with method and coverage."""
-    rows = resource.rows(scope, by)
-    return listing.answer(rows, EnergyRow, ident=("key",), window=scope.window)
+    rows = resource.rows(scope, by, filters)
+    return listing.answer(rows, EnergyRow, ident=("key", "second_key"), window=scope.window)

@@ -1,14 +1,12 @@
 """REST: usage by any key."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.responses import Response
 
+from api.asked import DEFAULT_BY, ByQuery, FiltersDep
 from api.deps import ScopeDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.resources import usage as resource
-from api.resources.by import By
 from api.resources.usage import UsageRow
 
 router = APIRouter(prefix="/usage", tags=["usage"])
@@ -18,8 +16,9 @@ router = APIRouter(prefix="/usage", tags=["usage"])
 def list_usage(
     scope: ScopeDep,
     listing: ListingDep,
-    by: Annotated[By, Query(description="What to group by.")] = By.GPU,
+    filters: FiltersDep,
+    by: ByQuery = DEFAULT_BY,
 ) -> Response:
     """GPU-hours: total › allocated › active › effective, and what is unknown."""
-    rows = resource.rows(scope, by)
-    return listing.answer(rows, UsageRow, ident=("key",), window=scope.window)
+    rows = resource.rows(scope, by, filters)
+    return listing.answer(rows, UsageRow, ident=("key", "second_key"), window=scope.window)

@@ -26,9 +26,9 @@ from api.pages.frame import NAV, Frame
 from api.pages.problem import ProblemPage, nav
 from api.rec_row import row_of, sums
 from api.report import render_html, render_text, report_of
+from api.resources.by import By
 from api.resources.costs import CostRow
 from api.resources.engines import EngineRow
-from api.resources.slices import By
 from api.templating import render
 from api.words import STATUS, Mark
 from core.activity import Activity

@@ -69,7 +69,7 @@ def two_findings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_spend_idle_and_the_rest_are_said_apart(filled_scope: Scope) -> None:
     view = overview(filled_scope)
     money = view.money
-    assert (money.spend_usd, money.unseen_usd) == (Decimal(8), Decimal("0.666667"))
+    assert (money.spend_usd, money.unseen_usd) == (Decimal(8), Decimal("0.666666"))
     assert money.idle_usd is not None
     assert money.idle_usd == (money.empty_usd or 0) + (money.parked_usd or 0)
     assert float(money.idle_usd) == pytest.approx(7 / 3, abs=2e-6)
@@ -124,7 +124,7 @@ def test_a_day_holds_its_cost_and_time_by_activity(filled_scope: Scope) -> None:
     assert day.seconds_by_activity[Activity.BUSY] == 10_800.0
     assert Activity.UNKNOWN not in day.seconds_by_activity
     assert day.known_seconds_by_activity[Activity.UNKNOWN] == 1200.0
-    assert (day.unseen_usd, day.unseen_s) == (Decimal("0.666667"), 1200.0)
+    assert (day.unseen_usd, day.unseen_s) == (Decimal("0.666666"), 1200.0)
 
 
 def test_the_spend_is_that_of_the_funnels_first_step_and_of_the_days(filled_scope: Scope) -> None:

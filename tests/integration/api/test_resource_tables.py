@@ -95,7 +95,7 @@ def test_energy_by_activity_is_what_each_activity_drew(filled_scope: Scope) -> N
 def test_costs_charge_the_clock_and_say_the_gap_and_the_idle_part(filled_scope: Scope) -> None:
     rows = by_key(costs.rows(filled_scope))
     a = rows[A]
-    assert (a.cost_usd, a.unseen_cost_usd) == (Decimal(4), Decimal("0.666667"))
+    assert (a.cost_usd, a.unseen_cost_usd) == (Decimal(4), Decimal("0.666666"))
     assert float(a.idle_cost_usd) == pytest.approx(7 / 3, abs=2e-6)
     assert (a.price_basis, a.priced_ratio, a.energy_in_cost) == (PRICE, 1.0, False)
     assert a.energy_cost_usd == Decimal("0.052")
@@ -113,7 +113,7 @@ def test_costs_say_how_much_of_the_clock_was_seen(filled_scope: Scope) -> None:
 def test_a_gap_is_paid_for_and_is_neither_idle_nor_free(filled_scope: Scope) -> None:
     rows = by_key(costs.rows(filled_scope, By.ACTIVITY))
     gap = rows["unknown"]
-    assert (gap.cost_usd, gap.unseen_cost_usd, gap.gpu_h) == (Decimal("0.666667"), Decimal("0.666667"), 0.0)
+    assert (gap.cost_usd, gap.unseen_cost_usd, gap.gpu_h) == (Decimal("0.666666"), Decimal("0.666666"), 0.0)
     assert not gap.idle_cost_usd
     assert sum(row.idle_cost_usd or Decimal(0) for row in rows.values()) == sum(
         rows[key].cost_usd for key in ("empty", "parked")
@@ -122,8 +122,8 @@ def test_a_gap_is_paid_for_and_is_neither_idle_nor_free(filled_scope: Scope) -> 
     # 40 min of GPU-a empty, 20 min of it unseen, one hour of GPU-b: three thirds of $2 and $2.
     assert (hour.cost_usd, hour.unseen_cost_usd, hour.idle_cost_usd) == (
         Decimal(4),
-        Decimal("0.666667"),
-        Decimal("1.333333"),
+        Decimal("0.666666"),
+        Decimal("1.333334"),
     )
 
 
@@ -188,7 +188,7 @@ def test_every_grouping_adds_up_to_the_same_fleet(filled_scope: Scope, by: By) -
     assert fsum(row.unknown_gpu_h for row in used) == pytest.approx(1 / 3)
     assert fsum(row.energy_j or 0.0 for row in drawn) == pytest.approx(2_688_000.0)
     assert sum(row.cost_usd or Decimal(0) for row in paid) == Decimal(8)
-    assert sum(row.unseen_cost_usd or Decimal(0) for row in paid) == Decimal("0.666667")
+    assert sum(row.unseen_cost_usd or Decimal(0) for row in paid) == Decimal("0.666666")
     assert float(sum(row.idle_cost_usd or Decimal(0) for row in paid)) == pytest.approx(2.333333, abs=2e-6)
     assert len({row.key for row in used}) == len(used)
 

@@ -1,0 +1,262 @@
+"""Reports: the ledger of a window by one or two keys. Usage, energy, costs, funnel, workloads and pages are made of it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from api.resources.by import By, Keys
+from api.resources.report_cuts import by_activity, evenly
+from api.resources.report_filters import NO_FILTERS, Filters, namespace_of, workload_text
+from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, hourly, parts
+from api.resources.report_sum import LineSum, Sums, in_order
+from api.resources.scope import Scope
+from api.words import workload_kind
+from core.activity import Activity
+from core.clock import from_ms
+from core.readings import GpuIdentity, WorkloadKey
+from core.units import HOUR_MS
+from ledger.calendar import Calendar
+from store.known import known_gpus
+from store.queries import fleet, hour_sums
+from store.queries.hour_sums import Stretches
+
+UNOWNED: Final = "unowned"
+"""Label of what no owner rule claims; its key is null."""
+NOT_ATTRIBUTED: Final = "not attributed"
+NOT_HELD: Final = "not held"
+HOLDER_UNKNOWN: Final = "held, by whom is not known"
+GAP: Final = "gap"
+NO_USER: Final = "no known user"
+NO_NAMESPACE: Final = "no namespace"
+"""Labels of time that nobody held and of time whose holder has none: one group, its key is null."""
+KINDS: Final = {"workload": "held", "unattributed": HOLDER_UNKNOWN, "idle": NOT_HELD, "gap": GAP}
+DIMENSION: Final = {
+    By.GPU: "gpu",
+    By.HOST: "gpu",
+    By.MODEL: "gpu",
+    By.WORKLOAD: "workload",
+    By.USER: "workload",
+    By.NAMESPACE: "workload",
+    By.ENGINE: "engine",
+    By.OWNER: "owner",
+    By.PROJECT: "owner",
+    By.COST_CENTRE: "owner",
+    By.KIND: "kind",
+    By.ACTIVITY: "activity",
+    By.HOUR: "hour",
+    By.DAY: "day",
+    By.WEEK: "day",
+    By.MONTH: "day",
+}
+Name = tuple[str | None, str]
+"""A key and its label; key None: cannot be said."""
+Each = Callable[[tuple[str | None, ...], Part, Amounts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the ledger.
+
+    Attributes:
+        keys: to group on. amounts: columns to add up. money: with prices, grids, gaps, corrections.
+        extra: further dimensions that ``each`` wants told apart.
+    """
+
+    keys: Keys
+    amounts: tuple[str, ...]
+    money: bool = False
+    filters: Filters = NO_FILTERS
+    extra: frozenset[str] = frozenset()
+
+
+def report(scope: Scope, question: Question, each: Each | None = None) -> Sums:
+    """The window's lines by the keys, in order; ``each`` is told every part with its keys."""
+    names = [_namer(key, Calendar(scope.settings.accounting_time_zone)) for key in question.keys]
+    sums: Sums = {}
+    for part, amounts, activity in _cut(scope, question):
+        named = [name(part, activity) for name in names]
+        key = tuple(one[0] for one in named)
+        found = sums.get(key)
+        if found is None:
+            found = sums[key] = LineSum(" · ".join(one[1] for one in named))
+        found.add(part, amounts)
+        if each is not None:
+            each(key, part, amounts)
+    if question.keys == (By.WORKLOAD,) and (None,) in sums:
+        nobody = sums[None,]
+        nobody.label = KINDS[next(iter(nobody.kinds))] if len(nobody.kinds) == 1 else NOT_ATTRIBUTED
+    return {key: sums[key] for key in in_order(list(sums))}
+
+
+def _cut(scope: Scope, question: Question) -> Iterator[tuple[Part, Amounts, Activity | None]]:
+    keys = set(question.keys)
+    dimensions = {DIMENSION[key] for key in keys} | question.extra
+    if question.money:
+        dimensions.add("money")
+    amounts = question.amounts
+    if By.ACTIVITY in keys:
+        dimensions |= {"gpu", "kind"}
+        spent = (*SPENT_MS, *SPENT_USD) if question.money else SPENT_MS
+        amounts = tuple(dict.fromkeys([*amounts, *spent, *_WITH_ACTIVITY]))
+    need = Need(frozenset(dimensions), amounts, question.filters.only(scope.session))
+    found = _by_engine(scope, need) if By.ENGINE in keys else parts(scope, need)
+    if By.ACTIVITY not in keys:
+        for part, values in found:
+            yield part, values, None
+        return
+    watts = _watts(scope) if "energy_mj" in amounts else {}
+    for part, values in _settled(found):
+        of_gpu = watts.get("" if part.gpu is None else part.gpu.gpu_uuid, {})
+        for activity, cut in by_activity(part, values, of_gpu):
+            yield part, {name: cut.get(name) for name in (*question.amounts, *cut)}, activity
+
+
+_WITH_ACTIVITY: Final = ("allocated_ms", "active_ms", "effective_ms", "effective_unknown_ms")
+
+
+def _settled(found: Iterator[tuple[Part, Amounts]]) -> Iterator[tuple[Part, Amounts]]:
+    """Corrections counted into the lines that they correct, so that time is never below 0."""
+    sums: dict[Part, LineSum] = defaultdict(LineSum)
+    for part, values in found:
+        sums[part._replace(is_correction=False)].add(Part(), values)
+    for part, one in sums.items():
+        yield part, one.amounts
+
+
+def _watts(scope: Scope) -> dict[str, dict[Activity, float]]:
+    """Mean power of each GPU in each activity over the window."""
+    found = {}
+    for row in hour_sums.gpu_sums(scope.session, scope.window, Stretches()):
+        found[row.gpu_uuid] = {
+            activity: joules / row.seconds[activity]
+            for activity, joules in row.joules.items()
+            if row.seconds.get(activity, 0.0) > 0
+        }
+    return found
+
+
+def _by_engine(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
+    """Engines seen on a GPU in an hour share it evenly; GPUs that never had one are read as ever."""
+    engines = _engines_by_hour(scope)
+    serving = {uuid for uuid, _ in engines}
+    gpus = known_gpus(scope.session.connection(), need.only.gpu_ids)
+    served = frozenset(gpu.id for gpu in gpus if gpu.identity.gpu_uuid in serving)
+    others = frozenset(gpu.id for gpu in gpus) - served
+    if others:
+        yield from parts(scope, replace(need, only=replace(need.only, gpu_ids=others)))
+    if not served:
+        return
+    by_hour = replace(
+        need,
+        dimensions=need.dimensions | {"hour", "gpu"},
+        only=replace(need.only, gpu_ids=served),
+    )
+    for part, amounts in hourly(scope, by_hour):
+        assert part.gpu is not None
+        assert part.at_ms is not None
+        seen = engines.get((part.gpu.gpu_uuid, part.at_ms))
+        if not seen:
+            yield part, amounts
+            continue
+        for engine, share in zip(seen, evenly(amounts, len(seen)), strict=True):
+            yield part._replace(engine=engine), share
+
+
+def _engines_by_hour(scope: Scope) -> dict[tuple[str, int], list[tuple[str, str]]]:
+    engines = {engine.identity.engine: engine for engine in fleet.engines(scope.session)}
+    found: dict[tuple[str, int], list[tuple[str, str]]] = defaultdict(list)
+    for name, hour_ms in hour_sums.engines_seen(scope.session, scope.window):
+        engine = engines.get(name)
+        if engine is None:
+            continue
+        label = engine.identity.model or engine.identity.engine
+        for gpu_uuid in engine.gpu_uuids:
+            found[gpu_uuid, hour_ms].append((name, label))
+    return found
+
+
+def _namer(by: By, calendar: Calendar) -> Callable[[Part, Activity | None], Name]:
+    """Key and label of a part, each worked out once."""
+    match by:
+        case By.ACTIVITY:
+            return lambda _, activity: _ACTIVITY_NAMES[activity]
+        case By.ENGINE:
+            return lambda part, _: part.engine or (None, NOT_ATTRIBUTED)
+        case By.HOUR | By.DAY | By.WEEK | By.MONTH:
+            return _time_namer(by, calendar)
+    attribute, name = _NAMES[by]
+    known: dict[Any, Name] = {}
+
+    def named(part: Part, _: Activity | None) -> Name:
+        thing = getattr(part, attribute)
+        if thing not in known:
+            known[thing] = name(thing)
+        return known[thing]
+
+    return named
+
+
+def _time_namer(by: By, calendar: Calendar) -> Callable[[Part, Activity | None], Name]:
+    known: dict[int | None, Name] = {}
+
+    def named(part: Part, _: Activity | None) -> Name:
+        found = known.get(part.at_ms)
+        if found is None:
+            key = time_key(part.at_ms or 0, by, calendar)
+            found = known[part.at_ms] = (key, key)
+        return found
+
+    return named
+
+
+def time_key(at_ms: int, by: By, calendar: Calendar) -> str:
+    """Start of the hour as ISO 8601 UTC, or its day, ISO week or month in the accounting time zone."""
+    # A day may begin within an hour: the hour that begins in it is the first of the day.
+    hour_ms = at_ms + -at_ms % HOUR_MS
+    match by:
+        case By.HOUR:
+            return f"{from_ms(at_ms):%Y-%m-%dT%H:00:00Z}"
+        case By.DAY:
+            return calendar.day_at(hour_ms).key
+        case By.WEEK:
+            return calendar.week_at(hour_ms).key
+        case By.MONTH:
+            return calendar.month_at(hour_ms).key
+    raise ValueError(f"{by} is no length of time")
+
+
+def gpu_label(identity: GpuIdentity) -> str:
+    """A GPU for people: ``GPU 3 on node-07``, else its UUID."""
+    if identity.index is None:
+        return identity.gpu_uuid
+    return f"GPU {identity.index}" + (f" on {identity.host}" if identity.host else "")
+
+
+def workload_label(workload: WorkloadKey) -> str:
+    """A workload for people: ``train.py · process``."""
+    return f"{workload.name} · {workload_kind(workload)}"
+
+
+def _or(text: str | None, nothing: str) -> Name:
+    return text or None, text or nothing
+
+
+_ACTIVITY_NAMES: Final[Mapping[Activity | None, Name]] = {
+    activity: (activity.value, activity.value.replace("_", "-")) for activity in Activity
+}
+_NAMES: Final[Mapping[By, tuple[str, Callable[[Any], Name]]]] = {
+    By.GPU: ("gpu", lambda gpu: (gpu.gpu_uuid, gpu_label(gpu))),
+    By.HOST: ("gpu", lambda gpu: _or(gpu.host, "host unknown")),
+    By.MODEL: ("gpu", lambda gpu: _or(gpu.model, "model unknown")),
+    By.OWNER: ("owner", lambda owner: (None, UNOWNED) if owner is None else (owner.team, owner.team)),
+    By.PROJECT: ("owner", lambda owner: _or(owner and owner.project, "no project")),
+    By.COST_CENTRE: ("owner", lambda owner: _or(owner and owner.cost_centre, "no cost centre")),
+    By.KIND: ("kind", lambda kind: (kind, KINDS[kind])),
+    By.WORKLOAD: (
+        "workload",
+        lambda w: (None, NOT_ATTRIBUTED) if w is None else (workload_text(w), workload_label(w)),
+    ),
+    By.USER: ("workload", lambda w: _or(w and w.user, NO_USER)),
+    By.NAMESPACE: ("workload", lambda w: _or(w and namespace_of(w), NO_NAMESPACE)),
+}

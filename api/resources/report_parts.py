@@ -1,0 +1,279 @@
+"""What reports add up: the ledger's lines of a window with all that they are grouped on.
+
+Whole days come from the database, added up there as far as the question allows; parts of days, days that wait to be
+priced and questions by the hour from their hours (``api.resources.ledger_reading``). Both give the same whole numbers.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from api.resources.ledger_hours import PricedLine, priced_lines
+from api.resources.ledger_reading import Reading, lines_on_the_fly, reading
+from api.resources.scope import Scope
+from core.money import to_micro
+from core.ownership import Owner
+from core.readings import GpuIdentity, WorkloadKey
+from core.samples import EnergyMethod
+from core.units import HOUR_MS
+from ledger.calendar import Calendar
+from ledger.line import ACTIVITIES
+from store.known import known_gpus
+from store.queries import ledger_sums
+from store.queries.ledger_sums import ALL, MS_BY_ACTIVITY, USD_BY_ACTIVITY, Grid, Only, Rate
+from store.queries.workloads import workload_keys
+
+TIME: Final = ("known_ms", "covered_ms")
+SPENT_MS: Final = MS_BY_ACTIVITY
+SPENT_USD: Final = USD_BY_ACTIVITY
+USAGE: Final = (*TIME, "allocated_ms", "active_ms", "effective_ms", "effective_unknown_ms", *SPENT_MS)
+ENERGY: Final = ("known_ms", "energy_mj", "energy_covered_ms", "energy_method")
+MONEY: Final = (
+    *TIME,
+    "energy_mj",
+    "energy_covered_ms",
+    "site_energy_mj",
+    "cost_usd",
+    "idle_cost_usd",
+    "energy_usd",
+    "billed_energy_usd",
+    "carbon_ug",
+)
+"""Columns of the ledger that usage, energy and costs are made of."""
+Amounts = dict[str, Any]
+"""Whole numbers by column; None: unknown. ``energy_method`` among them is a text."""
+
+
+class Part(NamedTuple):
+    """What the lines of a sum have in common; None also where nobody asked.
+
+    Attributes:
+        at_ms: start of the accounting day, or of the hour. gpu: the card. kind: of the line.
+        rate: None where ``detail`` was asked: unpriced. grid: where its carbon is from.
+        is_correction: booked after its month was closed. engine: name and label.
+    """
+
+    at_ms: int | None = None
+    gpu: GpuIdentity | None = None
+    kind: str | None = None
+    workload: WorkloadKey | None = None
+    owner: Owner | None = None
+    rate: Rate | None = None
+    grid: Grid | None = None
+    is_correction: bool = False
+    engine: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a question wants told apart, and the columns it adds up.
+
+    Attributes:
+        dimensions: of ``gpu``, ``kind``, ``workload``, ``owner``, ``day``, ``hour``, ``money`` (rate, place, kind,
+            correction).
+    """
+
+    dimensions: frozenset[str]
+    amounts: tuple[str, ...]
+    only: Only = ALL
+
+    def has(self, dimension: str) -> bool:
+        """Whether lines are told apart by it."""
+        return dimension in self.dimensions
+
+
+def parts(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
+    """Sums of the window's lines; one part may come more than once."""
+    if need.has("hour"):
+        yield from hourly(scope, need)
+        return
+    found = reading(scope)
+    if found.stored is not None:
+        yield from _stored(scope, found, need)
+    yield from _added(scope, need, _fitting(lines_on_the_fly(scope, _narrowed(found, need.only)), need.only))
+
+
+def hourly(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
+    """The same, all priced on the fly, by the hour."""
+    window = scope.window
+    start_ms = window.from_ms - window.from_ms % HOUR_MS
+    lines = priced_lines(scope, start_ms, window.to_ms, gpu_ids=need.only.gpu_ids)
+    yield from _added(scope, need, _fitting(lines, need.only))
+
+
+def _narrowed(found: Reading, only: Only) -> Reading:
+    """Without GPUs that nobody asked for."""
+    if only.gpu_ids is None:
+        return found
+    kept = [
+        (start, end, only.gpu_ids if gpu_ids is None else only.gpu_ids & gpu_ids)
+        for start, end, gpu_ids in found.on_the_fly
+    ]
+    return replace(found, on_the_fly=tuple(one for one in kept if one[2]))
+
+
+def _fitting(lines: Iterable[PricedLine], only: Only) -> Iterator[PricedLine]:
+    """Lines of the owners and workloads that were asked for."""
+    for one in lines:
+        if only.teams is not None and (one.owner is None or one.owner.team not in only.teams):
+            continue
+        if only.workload_ids is None or one.line.workload in only.workload_ids:
+            yield one
+
+
+def _stored(scope: Scope, found: Reading, need: Need) -> Iterator[tuple[Part, Amounts]]:
+    assert found.stored is not None
+    keys = [column for dimension, columns in _COLUMNS for column in columns if need.has(dimension)]
+    keys = list(dict.fromkeys(keys))
+    rows = list(
+        ledger_sums.line_sums(
+            scope.session, found.stored, keys, need.amounts, without=found.without, only=need.only
+        )
+    )
+    names = _Names(scope, rows, keys)
+    width = len(keys)
+    for row in rows:
+        if row[width] is not None:  # a sum over no line at all
+            yield names.part(row[:width]), dict(zip(need.amounts, row[width:], strict=True))
+
+
+_COLUMNS: Final = (
+    ("day", ("day_ms",)),
+    ("gpu", ("gpu_id",)),
+    ("kind", ("kind",)),
+    ("workload", ("workload_id", "kind")),
+    ("owner", ("owner_id",)),
+    ("money", ("kind", "rate_id", "place_id", "is_correction")),
+)
+"""Columns that tell lines apart, by what was asked."""
+
+
+class _Names:
+    """From keys of the database to what they stand for."""
+
+    def __init__(self, scope: Scope, rows: Sequence[Sequence[Any]], keys: Sequence[str]) -> None:
+        session = scope.session
+        at = {name: keys.index(name) for name in keys}
+        self._tables: dict[str, tuple[int, str, Mapping[Any, Any]]] = {}
+        for column, attribute in _ATTRIBUTES.items():
+            if column not in at:
+                continue
+            match column:
+                case "gpu_id":
+                    table: Mapping[Any, Any] = {
+                        gpu.id: gpu.identity for gpu in known_gpus(session.connection())
+                    }
+                case "workload_id":
+                    ids = {row[at[column]] for row in rows} - {None}
+                    table = _workloads(scope, sorted(ids))
+                case "owner_id":
+                    table = ledger_sums.owners(session)
+                case "rate_id":
+                    table = ledger_sums.rates(session)
+                case _:
+                    table = ledger_sums.grids(session)
+            self._tables[attribute] = (at[column], attribute, table)
+        self._day, self._kind = at.get("day_ms"), at.get("kind")
+        self._correction = at.get("is_correction")
+
+    def part(self, key: Sequence[Any]) -> Part:
+        told: dict[str, Any] = {
+            name: table.get(key[at]) for name, (at, _, table) in self._tables.items() if key[at] is not None
+        }
+        return Part(
+            None if self._day is None else key[self._day],
+            told.get("gpu"),
+            None if self._kind is None else key[self._kind],
+            told.get("workload"),
+            told.get("owner"),
+            told.get("rate"),
+            told.get("grid"),
+            self._correction is not None and bool(key[self._correction]),
+        )
+
+
+_ATTRIBUTES: Final = {
+    "gpu_id": "gpu",
+    "workload_id": "workload",
+    "owner_id": "owner",
+    "rate_id": "rate",
+    "place_id": "grid",
+}
+"""Columns with keys of other tables, and what of a part they tell."""
+IDS_AT_ONCE: Final = 10_000
+
+
+def _workloads(scope: Scope, ids: Sequence[int]) -> dict[int, WorkloadKey]:
+    found: dict[int, WorkloadKey] = {}
+    for first in range(0, len(ids), IDS_AT_ONCE):
+        found |= workload_keys(scope.session, ids[first : first + IDS_AT_ONCE])
+    return found
+
+
+@dataclass(slots=True)
+class _Told:
+    """Rates and grids of prices and places that came by, by identity: hashing them costs more than adding a line."""
+
+    rates: dict[int, tuple[Any, Rate]] = field(default_factory=dict)
+    grids: dict[int, tuple[Any, Grid]] = field(default_factory=dict)
+
+    def rate(self, price: Any) -> Rate | None:
+        if price is None:
+            return None
+        if id(price) not in self.rates:
+            self.rates[id(price)] = (price, Rate(price.basis, to_micro(price.usd_per_gpu_hour)))
+        return self.rates[id(price)][1]
+
+    def grid(self, place: Any) -> Grid:
+        if id(place) not in self.grids:
+            told = Grid(place.carbon_code, place.carbon_year, place.carbon_method)
+            self.grids[id(place)] = (place, told)
+        return self.grids[id(place)][1]
+
+
+def _added(scope: Scope, need: Need, lines: Iterable[PricedLine]) -> Iterator[tuple[Part, Amounts]]:
+    """Lines priced on the fly, added up as far as the question allows."""
+    calendar = Calendar(scope.settings.accounting_time_zone)
+    told = _Told()
+    plain = [name for name in need.amounts if name not in _SPENT]
+    spent = [(name, *_SPENT[name]) for name in need.amounts if name in _SPENT]
+    sums: dict[Part, Amounts] = defaultdict(lambda: dict.fromkeys(need.amounts))
+    day, hour, gpu, workload = (need.has(name) for name in ("day", "hour", "gpu", "workload"))
+    owner, money = need.has("owner"), need.has("money")
+    kind = need.has("kind") or workload or money
+    for one in lines:
+        part = Part(
+            one.hour_ms if hour else calendar.day_at(one.hour_ms).start_ms if day else None,
+            one.gpu.identity if gpu else None,
+            one.line.kind if kind else None,
+            one.workload if workload else None,
+            one.owner if owner else None,
+            told.rate(one.price) if money else None,
+            told.grid(one.place) if money else None,
+        )
+        amounts = sums[part]
+        for name in plain:
+            value = getattr(one.line, name)
+            if value is not None:
+                known = amounts[name]
+                amounts[name] = value if known is None else added(name, known, value)
+        for name, number, at in spent:
+            for of in one.line.spent:
+                figure = of[at]
+                if of[0] == number and figure is not None:
+                    amounts[name] = (amounts[name] or 0) + figure
+    yield from sums.items()
+
+
+_SPENT: Final = {name: (number, 1) for number, name in enumerate(SPENT_MS)} | {
+    name: (number, 2) for number, name in enumerate(SPENT_USD)
+}
+assert len(ACTIVITIES) == len(SPENT_MS)
+
+
+def added(name: str, one: Any, other: Any) -> Any:
+    """Two known amounts of a column as one."""
+    if name != "energy_method":
+        return one + other
+    return one if one == other else EnergyMethod.MIXED.value
