@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from core.chart import TimeChart
 from core.clock import iso
 from core.evidence import Evidence, Price
 from core.finding import Range
@@ -47,12 +48,15 @@ def as_facts(name: str, figure: Range) -> Mapping[str, float]:
     return {f"{name}_p10": figure.p10, f"{name}_p50": figure.p50, f"{name}_p90": figure.p90}
 
 
-def time_chart(
-    points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None
-) -> dict[str, Any]:
+def time_chart(points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None) -> TimeChart:
     """A chart over time; an hour without data or value has no point, so that the line breaks there."""
-    series = [[hour_ms, value] for hour_ms, value in points if value is not None]
-    return {"kind": "time", "series": series, "unit": unit, "threshold": threshold}
+    times_ms: list[int] = []
+    values: list[float] = []
+    for hour_ms, value in points:
+        if value is not None:
+            times_ms.append(hour_ms)
+            values.append(value)
+    return TimeChart(times_ms, values, unit, threshold)
 
 
 def profile_chart(

@@ -385,7 +385,7 @@ def usd_per_million(serving: Serving, gain: float) -> float | None:
     return 1e6 * serving.usd_per_hour / (3600 * serving.tokens_per_s * gain)
 
 
-def _chart(case: Case) -> dict[str, Any]:
+def _chart(case: Case) -> Mapping[str, Any]:
     """Batch by hour against B_half; for a short capture the rate by batch against half of the reachable rate."""
     engine, model = case.serving.engine, case.serving.model
     assert model is not None

@@ -12,6 +12,7 @@ from typing import Any
 
 from advisor.model import OfHost, Rule
 from advisor.roster import Roster
+from core.chart import TimeChart
 from core.finding import Action, Effort, Finding, Grade, Risk, Saving, Subject
 
 log = logging.getLogger(__name__)
@@ -111,9 +112,12 @@ def _actions(parts: Sequence[Finding]) -> tuple[Action, ...]:
 
 def _chart(charts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The mean over the GPUs at every point that one of them has."""
-    points: dict[float, list[float]] = defaultdict(list)
+    points: dict[Any, list[float]] = defaultdict(list)
     for chart in charts:
         for x, value in chart.get("series", ()):
             points[x].append(value)
-    series = [[x, round(fsum(values) / len(values), 4)] for x, values in sorted(points.items())]
-    return {**charts[0], "series": series} if charts[0] else charts[0]
+    means = {x: round(fsum(values) / len(values), 4) for x, values in sorted(points.items())}
+    first = charts[0]
+    if isinstance(first, TimeChart):
+        return TimeChart(list(means), list(means.values()), first["unit"], first["threshold"])
+    return {**first, "series": list(map(list, means.items()))} if first else first

@@ -17,7 +17,7 @@ What to do
     more GPUs. An 8-bit cache and a shorter longest context make room as well.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Annotated, Any, Final
@@ -311,7 +311,7 @@ def _facts(evidence: Evidence, serving: Serving, lately: Thrash, limits: KvThras
     )
 
 
-def _chart(hours: Sequence[EngineHour], limits: KvThrashLimits, *, counted: bool) -> dict[str, Any]:
+def _chart(hours: Sequence[EngineHour], limits: KvThrashLimits, *, counted: bool) -> Mapping[str, Any]:
     """Preemptions per finished request by hour, or the use of the cache, against what is too much."""
     if not counted:
         points = ((hour.hour_ms, hour.kv_used.quantile(0.95)) for hour in hours)

@@ -17,7 +17,7 @@ What to do
     Follow ``small-batch`` first, then ``quantization-candidate``. Do not buy arithmetic for it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -257,7 +257,7 @@ def _finding(
     because: str,
     state: str,
     facts: dict[str, Any],
-    chart: dict[str, Any],
+    chart: Mapping[str, Any],
 ) -> Finding:
     engine = serving.engine
     lower, confidence = graded(grade, basis, span_h=engine_span_h(engine), covered_h=engine.covered_s / 3600)
@@ -302,7 +302,7 @@ def _shaped(
     facts: dict[str, Any],
     actions: tuple[Action, ...],
     gpu_uuids: tuple[str, ...],
-    chart: dict[str, Any],
+    chart: Mapping[str, Any],
 ) -> Finding:
     return Finding(
         rule_id=RULE_ID,

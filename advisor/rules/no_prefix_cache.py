@@ -18,7 +18,7 @@ What to do
     send requests with the same beginning to the same replica.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -325,7 +325,7 @@ def _facts(evidence: Evidence, case: Case, result: Outcome) -> dict[str, Any]:
     return rounded(facts)
 
 
-def _chart(hours: Sequence[EngineHour], expected: float) -> dict[str, Any]:
+def _chart(hours: Sequence[EngineHour], expected: float) -> Mapping[str, Any]:
     """Hit ratio by hour against what could be found."""
     return time_chart(((hour.hour_ms, _hit([hour])) for hour in hours), "ratio", expected)
 

@@ -18,7 +18,7 @@ What to do
     busy hour before the next. Where only quiet hours have too many, scale by the hour instead.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -337,7 +337,7 @@ def _finding(
     )
 
 
-def _chart(group: Sequence[Serving], need: Need, limits: TooManyReplicasLimits) -> dict[str, Any]:
+def _chart(group: Sequence[Serving], need: Need, limits: TooManyReplicasLimits) -> Mapping[str, Any]:
     """Tokens per second of all replicas by hour, against what one of them can plan for."""
     rates: dict[int, float] = {}
     for each in group:
