@@ -1,7 +1,10 @@
 """Which GPUs stand idle now: one answer for all rules on idle GPUs, so that a node of both kinds is judged as one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from operator import mul
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -14,7 +17,7 @@ from core.activity import HELD_MEMORY_BYTES, IDLE_BUSY_RATIO, Activity
 from core.days import GpuDay, seen_hours
 from core.evidence import Evidence, GpuEvidence
 from core.hours import GpuHour
-from core.parked_hours import ParkedHour, parked_hours
+from core.parked_hours import ParkedHour, parked_hours, read_together
 from core.series import HourSeries
 from core.units import DAY_MS, HOUR_MS
 
@@ -94,12 +97,12 @@ class Streak:
     def power_w(self) -> float | None:
         """Mean power while idle, weighted by time."""
         return _weighted(
-            (watts, hour.seconds.get(kind, 0.0))
-            for hour in self.hours
-            for kind, watts in (
-                (Activity.EMPTY, hour.empty_power_w),
-                (Activity.PARKED, hour.parked_power_w),
-            )
+            [watts for hour in self.hours for watts in (hour.empty_power_w, hour.parked_power_w)],
+            [
+                hour.seconds.get(kind, 0.0)
+                for hour in self.hours
+                for kind in (Activity.EMPTY, Activity.PARKED)
+            ],
         )
 
     @property
@@ -108,9 +111,9 @@ class Streak:
         return [hour for hour in self.hours if hour.seconds.get(Activity.PARKED, 0.0) > 0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parking:
-    """When a GPU was parked."""
+    """When a GPU was parked; figures of its hours are worked out once."""
 
     hours: Sequence[ParkedHour]
     parked_h: float
@@ -119,15 +122,15 @@ class Parking:
     throughout: bool
     held_now: bool
 
-    @property
+    @cached_property
     def memory_bytes(self) -> float | None:
         """Typical memory held."""
         return typical_memory_bytes(self.hours)
 
-    @property
+    @cached_property
     def power_w(self) -> float | None:
         """Mean power while parked, weighted by time."""
-        return _weighted((hour.parked_power_w, hour.parked_s) for hour in self.hours)
+        return _weighted([hour.parked_power_w for hour in self.hours], [hour.parked_s for hour in self.hours])
 
 
 def typical_memory_bytes(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
@@ -141,9 +144,10 @@ def mean_busy_ratio(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
 
     An hour's mean holds its few seconds of work as well; idle time itself was below the idle limit.
     """
+    busy = [hour.busy_ratio if hour.busy_ratio is not None else hour.sm_active_ratio for hour in hours]
     return _weighted(
-        (None if (busy := _busy(hour)) is None else min(busy, IDLE_BUSY_RATIO), hour.covered_s)
-        for hour in hours
+        [ratio if ratio is None or ratio < IDLE_BUSY_RATIO else IDLE_BUSY_RATIO for ratio in busy],
+        [hour.covered_s for hour in hours],
     )
 
 
@@ -162,14 +166,13 @@ def may_serve(evidence: Evidence, gpu: GpuEvidence, mean_ratio: float | None) ->
     )
 
 
-def _busy(hour: GpuHour | ParkedHour) -> float | None:
-    return hour.busy_ratio if hour.busy_ratio is not None else hour.sm_active_ratio
-
-
-def _weighted(points: Iterable[tuple[float | None, float]]) -> float | None:
-    known = [(value, seconds) for value, seconds in points if value is not None]
-    total = sum(seconds for _, seconds in known)
-    return sum(value * seconds for value, seconds in known) / total if total > 0 else None
+def _weighted(values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
+    """Mean of what is known, weighted by time."""
+    if None in values:
+        known_at = [at for at, value in enumerate(values) if value is not None]
+        values, seconds = [values[at] for at in known_at], [seconds[at] for at in known_at]
+    total = sum(seconds)
+    return sum(map(mul, values, seconds)) / total if total > 0 else None
 
 
 def _serving_hours(evidence: Evidence) -> Mapping[str, frozenset[int]]:
@@ -274,21 +277,18 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
 
 def _parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> Parking:
     seen = digest(evidence, gpu)
-    serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
-    hours = [
-        hour
-        for hour in (parked_hours(gpu.hours) if seen.parked_h > 0 and _may_park(gpu, limits) else ())
-        if hour.hour_ms not in serving and _is_parked(gpu, hour, limits)
-    ]
-    parked_h = sum(hour.parked_s for hour in hours) / 3600
+    all_hours = parked_hours(gpu.hours) if seen.parked_h > 0 and _may_park(gpu, limits) else ()
+    hours = _parked_of(gpu, all_hours, serving_hours(evidence).get(gpu.gpu_uuid, frozenset()), limits)
+    parked_h = sum([hour.parked_s for hour in hours]) / 3600
     share = parked_h / seen.covered_h if seen.covered_h > 0 else 0.0
-    newest_ms = gpu.last_sample_ms - round(limits.newest_h * HOUR_MS)
+    newest_ms = gpu.last_sample_ms - round(limits.newest_h * HOUR_MS) - HOUR_MS
     throughout = (
         share >= limits.min_parked_ratio
         and seen.covered_h >= limits.min_data_h
-        and any(hour.hour_ms + HOUR_MS > newest_ms for hour in hours)
+        and bool(hours)
+        and hours[-1].hour_ms > newest_ms
     )
-    lately = [hour for hour in parked_hours(gpu.hours) if hour.hour_ms + HOUR_MS > newest_ms] if hours else ()
+    lately = takewhile(lambda hour: hour.hour_ms > newest_ms, reversed(all_hours if hours else ()))
     held = any(_holds_model(hour) for hour in lately)
     return Parking(hours, parked_h, share, _days(evidence, hours, limits), throughout, held)
 
@@ -308,38 +308,51 @@ def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
 
 def _days(evidence: Evidence, hours: Sequence[ParkedHour], limits: ParkedModelLimits) -> int:
     """Of the last seven, those with a whole parked hour."""
-    ages = (
-        (evidence.window.to_ms - hour.hour_ms - HOUR_MS) // DAY_MS
-        for hour in hours
-        if hour.covered_s >= limits.min_hour_coverage_ratio * 3600
-    )
-    return len({age for age in ages if age < WEEK_DAYS})
+    end_ms, least_s = evidence.window.to_ms - HOUR_MS, limits.min_hour_coverage_ratio * 3600
+    lately = takewhile(lambda hour: (end_ms - hour.hour_ms) // DAY_MS < WEEK_DAYS, reversed(hours))
+    return len({(end_ms - hour.hour_ms) // DAY_MS for hour in lately if hour.covered_s >= least_s})
 
 
 def _holds_model(hour: ParkedHour) -> bool:
     return hour.memory_used_bytes is not None and hour.memory_used_bytes >= HELD_MEMORY_BYTES
 
 
-def _is_parked(gpu: GpuEvidence, hour: ParkedHour, limits: ParkedModelLimits) -> bool:
-    """Parked nearly all the time it was seen, with a model's worth of memory, and well covered.
+def _parked_of(
+    gpu: GpuEvidence, hours: Sequence[ParkedHour], serving: Collection[int], limits: ParkedModelLimits
+) -> list[ParkedHour]:
+    """Those parked nearly all the time they were seen, with a model's worth of memory, well covered, nothing served.
 
     The first and the last hour of the data are covered in part; they count for what they are.
     """
-    covered_s = hour.covered_s
-    if covered_s <= 0 or hour.parked_s < limits.whole_hour_ratio * covered_s or not _holds_model(hour):
-        return False
-    begin, end = max(hour.hour_ms, gpu.first_sample_ms), min(hour.hour_ms + HOUR_MS, gpu.last_sample_ms)
-    due_s = (end - begin) / 1000
-    return due_s <= 0 or covered_s >= limits.min_hour_coverage_ratio * due_s
+    share, least = limits.whole_hour_ratio, limits.min_hour_coverage_ratio
+    first_ms, last_ms = gpu.first_sample_ms, gpu.last_sample_ms
+    whole_s, last_whole_ms = least * 3600.0, last_ms - HOUR_MS
+
+    def is_covered(hour: ParkedHour) -> bool:
+        begin, end = max(hour.hour_ms, first_ms), min(hour.hour_ms + HOUR_MS, last_ms)
+        due_s = (end - begin) / 1000
+        return due_s <= 0 or hour.covered_s >= least * due_s
+
+    return [
+        hour
+        for hour in hours
+        if hour.parked_s >= share * hour.covered_s > 0
+        and (hour.memory_used_bytes or 0.0) >= HELD_MEMORY_BYTES
+        and (hour.covered_s >= whole_s if first_ms <= hour.hour_ms <= last_whole_ms else is_covered(hour))
+        and hour.hour_ms not in serving
+    ]
 
 
 def _idle_gpus(evidence: Evidence) -> frozenset[str]:
     """GPUs that could be released now: empty for long enough, or parked throughout, and seen doing so."""
+    empty, parked = EmptyGpuLimits(), ParkedModelLimits()
+    read_together(
+        [gpu.hours for gpu in evidence.gpus if digest(evidence, gpu).parked_h > 0 and _may_park(gpu, parked)]
+    )
     return frozenset(
         gpu.gpu_uuid
         for gpu in evidence.gpus
-        if _stands_empty(evidence, gpu, EmptyGpuLimits())
-        or _stands_parked(evidence, gpu, ParkedModelLimits())
+        if _stands_empty(evidence, gpu, empty) or _stands_parked(evidence, gpu, parked)
     )
 
 

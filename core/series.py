@@ -75,6 +75,11 @@ class HourSeries(Sequence[H], Generic[H, D]):
         """Some columns of all its hours, by their names in the hour's table, without the rest; ``make`` takes each row."""
         return [make([column_of(hour, name) for name in names]) for hour in self.all()]
 
+    def read_columns(
+        self, of_each: Sequence["HourSeries[H, D]"], names: Sequence[str], make: Callable[[Sequence[Any]], T]
+    ) -> None:
+        """Let ``columns`` of some series be ready, read together where they lie together; else they are read when asked."""
+
     def since_each(self, wanted: Sequence[tuple["HourSeries[H, D]", int]]) -> list[Sequence[H]]:
         """What ``since`` gives for each of some series of this kind, read together where that is cheaper."""
         return [series.since(from_ms) for series, from_ms in wanted]

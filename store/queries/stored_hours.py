@@ -200,6 +200,20 @@ class Group(Generic[H, D]):
         found: Sequence[V] = self._shelves.hours.get((self, key, make, *names), read)
         return found
 
+    def read_columns(
+        self, keys: Collection[int], names: Sequence[str], make: Callable[[Sequence[Any]], V]
+    ) -> None:
+        """Have ``columns`` of several subjects on the shelf, by one query."""
+        hours, kind = self.kind.hours.c, self.kind
+        statement = (
+            select(*(hours[name] for name in names), hours[kind.key])
+            .where(hours[kind.key].in_(keys), *within(hours.hour_ms, self.window))
+            .order_by(hours[kind.key], hours.hour_ms)
+        )
+        for key, rows in groupby(plain_rows(self._session, statement), key=itemgetter(-1)):
+            found = [make(row[:-1]) for row in rows]
+            self._shelves.hours.get((self, key, make, *names), lambda found=found: found)  # type: ignore[misc]
+
     def kept(self, key: int) -> Sequence[H] | None:
         """All hours of one subject, if they were read already."""
         return self._shelves.hours.peek((self, key, None, None))
@@ -322,6 +336,18 @@ class StoredHours(HourSeries[H, D]):
     def columns(self, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
         """Some columns of all its hours, by their names in the hour's table, without the rest."""
         return self._group.columns(self._key, names, make)
+
+    def read_columns(
+        self, of_each: Sequence[HourSeries[H, D]], names: Sequence[str], make: Callable[[Sequence[Any]], V]
+    ) -> None:
+        """Those of one group in one query."""
+        together: dict[Group[H, D], list[int]] = {}
+        for series in of_each:
+            if isinstance(series, StoredHours):
+                group, key = series.place
+                together.setdefault(group, []).append(key)
+        for group, keys in together.items():
+            group.read_columns(keys, names, make)
 
     def since_each(self, wanted: Sequence[tuple[HourSeries[H, D], int]]) -> list[Sequence[H]]:
         """What ``since`` gives for each of some series: those of one group from the same time on in one query."""
