@@ -20,10 +20,12 @@ from api.pages.problem import problem_page
 from api.resources import ingest_body
 from api.resources.health import own_version
 from api.routes import (
+    budgets,
     costs,
     energy,
     engines,
     exchange_rates,
+    forecast,
     funnel,
     gpus,
     health,
@@ -63,6 +65,8 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     sites.router,
     exchange_rates.router,
     owners.router,
+    budgets.router,
+    forecast.router,
     plan.router,
     plan_size.router,
     reports.router,

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "prices": "gpuwise.commands.prices:prices",
     "rates": "gpuwise.commands.rates:rates",
     "owners": "gpuwise.commands.owners:owners",
+    "budgets": "gpuwise.commands.budgets:budgets",
     "plan": "gpuwise.commands.plan:plan",
     "report": "gpuwise.commands.report:report",
     "db": "gpuwise.commands.db:db",
