@@ -4,6 +4,7 @@ Source of all of them: cost-model section 2, whose worked example is the unit te
 hours and ratios: callers turn results into money where they print them.
 """
 
+from math import expm1, log1p
 from math import pow as power
 
 from core.units import HOURS_PER_YEAR
@@ -16,9 +17,8 @@ def capital_recovery_factor(cost_of_capital_ratio: float, life_years: float) -> 
     """
     if life_years <= 0:
         raise ValueError(f"life must be longer than 0 years, not {life_years}")
-    if cost_of_capital_ratio == 0:
-        return 1 / life_years
-    return cost_of_capital_ratio / (1 - power(1 + cost_of_capital_ratio, -life_years))
+    paid_back = -expm1(-life_years * log1p(cost_of_capital_ratio))  # 1 − (1+r)^−T, exact for the smallest r
+    return cost_of_capital_ratio / paid_back if paid_back else 1 / life_years
 
 
 def capex_per_year_usd(

@@ -50,6 +50,15 @@ def test_capital_that_costs_nothing_is_spread_evenly() -> None:
     assert breakeven.capex_per_year_usd(100, 20, 0, 4) == 20
 
 
+@pytest.mark.parametrize("cost_of_capital_ratio", [5e-324, 1e-18, 1e-16, 1e-12])
+@pytest.mark.parametrize("life_years", [0.25, 4, 50])
+def test_capital_that_costs_next_to_nothing_is_spread_evenly_too(
+    cost_of_capital_ratio: float, life_years: float
+) -> None:
+    found = breakeven.capital_recovery_factor(cost_of_capital_ratio, life_years)
+    assert found == pytest.approx(1 / life_years, rel=1e-9)
+
+
 def test_rent_below_running_cost_never_pays_back() -> None:
     assert breakeven.payback_hours(330_000, 4.0, 4.9) is None
     assert breakeven.breakeven_utilisation(126_155, 0.624, 8, 0.05) is None
