@@ -17,8 +17,10 @@ def mark(session: Session, from_ms: int, to_ms: int | None, gpu_uuids: Collectio
     One statement over the days there are, in the caller's transaction: lines and what they depend on change together.
     Days that have lines only (a GPU's gaps) are among them; days whose hours are past their age are not, because
     nothing could make their lines anew. A day that is marked already is marked anew: whoever works on it now works with
-    what was. ``gpu_uuids`` None: every GPU.
+    what was. ``gpu_uuids`` None: every GPU; empty: none.
     """
+    if gpu_uuids is not None and not gpu_uuids:
+        return
     only = "" if gpu_uuids is None else "AND gpu_id IN (SELECT id FROM gpu WHERE gpu_uuid IN :uuids) "
     statement = text(
         "INSERT INTO ledger_pending (gpu_id, day_ms, mark) "

@@ -74,6 +74,7 @@ def test_a_change_marks_days_from_its_start_to_its_end(fleet: Engine) -> None:
     with session_scope(fleet) as session:
         session.execute(text("DELETE FROM ledger_pending"))
         ledger_pending.mark(session, T0 + 2 * DAY_MS, None, ["GPU-nobody"])
+        ledger_pending.mark(session, T0 + 2 * DAY_MS, None, [])
     assert pending(fleet) == 0
 
 
