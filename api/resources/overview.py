@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from api.resources import funnel
@@ -15,7 +15,6 @@ from api.resources.report import Question, report
 from api.resources.report_parts import MONEY, SPENT_USD, USAGE
 from api.resources.report_sum import LineSum, Sums, merged, ratio
 from api.resources.scope import Scope
-from catalog.gpu_prices import STALE_DAYS, age_days
 from core.activity import Activity
 from core.clock import from_ms, to_ms
 from core.evidence import Price, Window
@@ -58,7 +57,7 @@ def overview(scope: Scope) -> Overview:
         gpu_count=len(known),
         money=_money(whole),
         previous=_previous(scope, whole),
-        price_note=price_note(known, prices, scope),
+        price_note=price_note(known, prices),
         energy_kwh=None if whole.energy_j is None else whole.energy_j / J_PER_KWH,
         site_kwh=whole.site_kwh,
         carbon_g=whole.carbon_g,
@@ -123,26 +122,19 @@ def _previous(scope: Scope, now: LineSum) -> Previous | None:
     return Previous(window, then, before.usd("idle_cost_usd"), change)
 
 
-def price_note(known: Sequence[FleetGpu], prices: _Prices, scope: Scope) -> str:
-    """Whose prices the figures rest on and how old they are, for people."""
-    found: set[Price] = set()
+def price_note(known: Sequence[FleetGpu], prices: _Prices) -> str:
+    """Whose prices the figures rest on, of when, and whether they had aged by then, for people."""
+    found: set[str] = set()
     unpriced: set[str] = set()
     for gpu in known:
         price = prices.price(gpu)
         if price is None:
             unpriced.add(prices.gpu_key(gpu) or gpu.identity.model or "a GPU of unknown model")
         else:
-            found.add(price)
-    today = from_ms(scope.now_ms).date()
-    said = sorted(_with_age(price, today) for price in found)
+            found.add(price.basis)
+    said = sorted(found)
     said += [f"no price for {model}" for model in sorted(unpriced)]
     return "; ".join(said) or "no prices: no GPUs"
-
-
-def _with_age(price: Price, today: date) -> str:
-    """Where a price comes from, and that it has aged where it is the catalogue's: the user's hold until changed."""
-    age = 0 if price.from_user else age_days(price.as_of, today)
-    return price.basis + (f" ({age} days old: check it)" if age > STALE_DAYS else "")
 
 
 def carbon_note(factor: Carbon | None) -> str:
