@@ -39,6 +39,7 @@ from core.evidence import Evidence, GpuEvidence, Price, Site
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
 from core.owned_machine import OwnedMachine
 from core.units import DAY_MS, HOURS_PER_MONTH, HOURS_PER_YEAR
+from core.user_price import COMMITTED
 
 RULE_ID: Final = "rent-or-buy"
 FLEET: Final = Subject("fleet", "fleet", "the fleet")
@@ -264,8 +265,8 @@ def _case(evidence: Evidence, group: Group, limits: RentOrBuyLimits) -> Case:
 
 def _judged(evidence: Evidence, group: Group, subject: Subject, limits: RentOrBuyLimits) -> Iterator[Verdict]:
     case = _case(evidence, group, limits)
-    if group.paid == "reserved":
-        why = "Reserved capacity is paid until its term ends; the comparison counts when it is renewed."
+    if group.paid in COMMITTED:
+        why = f"{group.paid.capitalize()} capacity is paid until its term ends; the comparison counts when it is renewed."
         yield NotEvaluated(RULE_ID, subject, ("on-demand, spot or owned GPUs",), why)
         return
     machines = len(group.gpus) // evidence.site.own_gpu_count

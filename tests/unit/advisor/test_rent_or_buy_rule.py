@@ -209,9 +209,10 @@ def test_prices_of_one_group_are_averaged_and_not_represented_by_the_middle_one(
     assert finding.evidence["usd_per_gpu_hour"] == "8.8800"
 
 
-def test_reserved_gpus_below_break_even_are_not_called_owned_or_paid() -> None:
-    price = replace(RENT, billing="reserved", usd_per_gpu_hour=Decimal("2.27"))
+@pytest.mark.parametrize("billing", ["reserved", "committed"])
+def test_promised_gpus_below_break_even_are_not_called_owned_or_paid(billing: str) -> None:
+    price = replace(RENT, billing=billing, usd_per_gpu_hour=Decimal("2.27"))
     advice = run(used(0.1, price=price))
     assert not found(advice, RULE)
     (refusal,) = refused(advice, RULE)
-    assert "until its term ends" in refusal.why
+    assert refusal.why.startswith(f"{billing.capitalize()} capacity is paid until its term ends")
