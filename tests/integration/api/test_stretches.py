@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.resources import costs
-from api.resources.book import book_for, read_book, step_for
 from api.resources.by import By
 from api.resources.overview import overview
 from api.resources.scope import Scope, scope_of
@@ -142,25 +141,3 @@ def test_a_price_that_starts_within_an_hour_counts_from_the_next(filled_database
         assert {row.key: row.cost_usd for row in costs.rows(scope, By.HOUR)}[
             "2026-10-05T00:00:00Z"
         ] == Decimal(4)
-
-
-def test_a_book_serves_every_key_it_is_fine_enough_for(filled_scope: Scope) -> None:
-    whole, day, hour = (read_book(filled_scope, step) for step in (None, DAY_MS, HOUR_MS))
-    for by in By:
-        for book in (whole, day, hour):
-            served = book_for(filled_scope, by, book)
-            wanted = step_for(by)
-            assert wanted is None or (served.stretches.step_ms or DAY_MS + 1) <= wanted
-            if book is hour:
-                assert served is hour
-
-
-def test_a_gpu_first_seen_within_an_hour_is_known_from_then(ready_database: str) -> None:
-    fill(ready_database)
-    with session_scope(make_engine(ready_database)) as session:
-        scope = scope_of(session, settings_for(ready_database), NOW)
-        late = replace(scope, window=Window(T0 + HOUR // 2, T0 + 2 * HOUR))
-        book = read_book(late, HOUR_MS)
-        known = {(uuid, at): known_s for uuid, at, known_s, _ in book.grid()}
-    assert known[A, T0] == 1800.0
-    assert known[A, T0 + HOUR] == 3600.0
