@@ -43,6 +43,7 @@ from api.routes import (
     tariffs,
     usage,
     verifications,
+    workloads,
 )
 from api.security import Security
 from api.static_files import MarkedFiles
@@ -53,6 +54,7 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     hosts.router,
     gpus.router,
     engines.router,
+    workloads.router,
     usage.router,
     costs.router,
     energy.router,

@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "recommendations": "gpuwise.commands.recommendations:recommendations",
     "gpus": "gpuwise.commands.tables:gpus",
     "hosts": "gpuwise.commands.hosts:hosts",
+    "workloads": "gpuwise.commands.workloads:workloads",
     "usage": "gpuwise.commands.tables:usage",
     "costs": "gpuwise.commands.tables:costs",
     "energy": "gpuwise.commands.tables:energy",

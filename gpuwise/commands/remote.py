@@ -1,7 +1,7 @@
 """The REST API of another gpuwise, for ``--server``: the same rows as from the database."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, Final
@@ -15,8 +15,8 @@ TIMEOUT_S: Final = 60
 PAGE_ROWS: Final = 5_000
 
 
-def fetch(server: str, path: str, query: Mapping[str, str | None]) -> dict[str, Any]:
-    """All pages of a list as one: ``items`` of every page, the rest of the first.
+def fetch(server: str, path: str, query: Mapping[str, str | Sequence[str] | None]) -> dict[str, Any]:
+    """All pages of a list as one: ``items`` of every page, the rest of the first. Several values: the parameter repeated.
 
     Raises:
         UsageError: ``server`` is no address. GpuwiseError: it cannot be reached, or refuses.
@@ -76,8 +76,8 @@ def _check(server: str) -> None:
         raise UsageError(f"--server {server}: give an address such as http://gpuwise.example:8787")
 
 
-def _get(server: str, path: str, query: Mapping[str, str]) -> dict[str, Any]:
-    url = f"{server.rstrip('/')}/api/v1/{path}?{urlencode(query)}"
+def _get(server: str, path: str, query: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+    url = f"{server.rstrip('/')}/api/v1/{path}?{urlencode(query, doseq=True)}"
     body = _answer(server, Request(url, headers={"Accept": "application/json"}))  # noqa: S310 - checked before
     if not isinstance(body, dict) or "items" not in body or "next_cursor" not in body:
         raise GpuwiseError(f"{server} does not answer as gpuwise does: check the address")

@@ -1,19 +1,22 @@
 """``gpuwise gpus · hosts · usage · costs · energy · engines``: what the REST API gives, as tables or JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from datetime import datetime
+from functools import wraps
 from typing import Any, Final
 
 import click
 
 from api import formats
-from api.resources.by import By
+from api.resources.by import DESCRIPTION, TIMES, By, Keys, keys_of
+from api.resources.idle_sharing import IdlePolicy
+from api.resources.report_filters import Filters
 from core.clock import from_ms, to_ms
 from core.evidence import Window
 from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, open_session, window_options
 
-TIMES: Final = frozenset({By.HOUR, By.DAY, By.WEEK, By.MONTH})
 NO_DATA: Final = "No data in this window: run gpuwise up, or gpuwise import, or widen --since."
 
 GPUS: Final = (
@@ -79,6 +82,8 @@ ENGINES: Final = (
 
 Rows = Callable[[Any], Sequence[Any]]
 """``rows(scope)`` of a resource."""
+Query = dict[str, str | Sequence[str] | None]
+"""What a server is asked for; several values of one are alternatives."""
 
 
 def show(
@@ -89,15 +94,17 @@ def show(
     *,
     since: str | None,
     until: str | None,
-    by: str | None = None,
+    by: Keys = (),
+    more: Query | None = None,
     beside: Sequence[Column] | None = None,
 ) -> int:
     """Print one table from the database, or from a server's ``path``; ``beside``: more columns, in a second table."""
-    found, window, asked = _read(source, path, rows, {"since": since, "until": until, "by": by})
+    query: Query = {"since": since, "until": until, "by": ",".join(by) or None, **(more or {})}
+    found, window, asked = _read(source, path, rows, query)
     if source.as_json:
         print_json(found)
         return 0
-    if by is not None and by not in TIMES:
+    if by and by[0] not in TIMES:
         found.sort(key=lambda row: (row["key"] is None, row["label"]))
     print_rows(found, columns, empty=NO_DATA)
     if beside is not None and _knows_any(found, beside[1:]):
@@ -129,7 +136,7 @@ def _span(window: Window) -> str:
 
 
 def _read(
-    source: Source, path: str, rows: Rows, query: Mapping[str, str | None]
+    source: Source, path: str, rows: Rows, query: Query
 ) -> tuple[list[dict[str, Any]], Window | None, Window | None]:
     """Rows, their window, and the window that was asked for where that is known."""
     if source.server is not None:
@@ -142,8 +149,12 @@ def _read(
     from core.clock import now_ms
 
     with open_session(source.settings) as session:
-        scope = scope_of(session, source.settings, now_ms(), query["since"], query["until"])
+        scope = scope_of(session, source.settings, now_ms(), _text(query["since"]), _text(query["until"]))
         return [to_json(row) for row in rows(scope)], scope.window, scope.asked
+
+
+def _text(value: str | Sequence[str] | None) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _window_of(said: Mapping[str, str] | None) -> Window | None:
@@ -154,12 +165,34 @@ def _window_of(said: Mapping[str, str] | None) -> Window | None:
 
 def _by(default: By) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
-        "--by",
-        type=click.Choice([key.value for key in By]),
-        default=default.value,
-        show_default=True,
-        help="What to group by.",
+        "--by", metavar="KEY[,KEY]", multiple=True, help=f"{DESCRIPTION} Default: {default.value}."
     )
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--gpu``, ``--host``, ``--model``, ``--owner``, ``--namespace``, ``--workload``; gives them as ``filters``."""
+
+    @wraps(command)
+    def with_filters(*args: Any, **options: Any) -> Any:
+        given = {field.name: options.pop(f"only_{field.name}") for field in fields(Filters)}
+        return command(*args, filters=Filters(**given), **options)
+
+    for name, what in reversed(FILTERED.items()):
+        with_filters = click.option(
+            f"--{name}", f"only_{name}", multiple=True, metavar="TEXT", help=f"Only {what}. Repeatable."
+        )(with_filters)
+    return with_filters
+
+
+FILTERED: Final = {
+    "gpu": "these GPUs, by UUID",
+    "host": "GPUs in these hosts",
+    "model": "GPUs of these models",
+    "owner": "what these teams pay",
+    "namespace": "workloads in these Kubernetes namespaces",
+    "workload": "these workloads, as --by workload names them",
+}
+assert set(FILTERED) == {field.name for field in fields(Filters)}
 
 
 @click.command()
@@ -174,35 +207,79 @@ def gpus(source: Source, since: str | None, until: str | None) -> int:
 
 @click.command()
 @_by(By.GPU)
+@filter_options
 @window_options
 @database_options
-def usage(source: Source, since: str | None, until: str | None, by: str) -> int:
+def usage(source: Source, since: str | None, until: str | None, by: tuple[str, ...], filters: Filters) -> int:
     """GPU-hours: total › allocated › active › effective, and what is unknown."""
     from api.resources.usage import rows
 
-    return show(source, "usage", USAGE, lambda scope: rows(scope, By(by)), since=since, until=until, by=by)
+    keys, more = keys_of(by), asdict(filters)
+    return show(
+        source,
+        "usage",
+        USAGE,
+        lambda scope: rows(scope, keys, filters),
+        since=since,
+        until=until,
+        by=keys,
+        more=more,
+    )
 
 
 @click.command()
 @_by(By.GPU)
+@click.option(
+    "--idle",
+    type=click.Choice([policy.value for policy in IdlePolicy]),
+    default=IdlePolicy.KEEP.value,
+    show_default=True,
+    help="Idle cost of GPUs that nobody owns: a row of its own, or shared out to who uses the fleet.",
+)
+@filter_options
 @window_options
 @database_options
-def costs(source: Source, since: str | None, until: str | None, by: str) -> int:
+def costs(
+    source: Source, since: str | None, until: str | None, by: tuple[str, ...], *, idle: str, filters: Filters
+) -> int:
     """Cost, idle cost, energy cost and carbon."""
     from api.resources.costs import rows
 
-    return show(source, "costs", COSTS, lambda scope: rows(scope, By(by)), since=since, until=until, by=by)
+    keys, more = keys_of(by), {**asdict(filters), "idle": idle}
+    return show(
+        source,
+        "costs",
+        COSTS,
+        lambda scope: rows(scope, keys, filters, idle=IdlePolicy(idle)),
+        since=since,
+        until=until,
+        by=keys,
+        more=more,
+    )
 
 
 @click.command()
 @_by(By.GPU)
+@filter_options
 @window_options
 @database_options
-def energy(source: Source, since: str | None, until: str | None, by: str) -> int:
+def energy(
+    source: Source, since: str | None, until: str | None, by: tuple[str, ...], filters: Filters
+) -> int:
     """Energy at the GPU, with method and coverage."""
     from api.resources.energy import rows
 
-    return show(source, "energy", ENERGY, lambda scope: rows(scope, By(by)), since=since, until=until, by=by)
+    keys, more = keys_of(by), asdict(filters)
+    return show(
+        source,
+        "energy",
+        ENERGY,
+        lambda scope: rows(scope, keys, filters),
+        since=since,
+        until=until,
+        by=keys,
+        more=more,
+    )
 
 
 @click.command()
