@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "energy": "gpuwise.commands.tables:energy",
     "engines": "gpuwise.commands.tables:engines",
     "ledger": "gpuwise.commands.ledger:ledger",
+    "export": "gpuwise.commands.export:export",
     "tariffs": "gpuwise.commands.tariffs:tariffs",
     "sites": "gpuwise.commands.sites:sites",
     "prices": "gpuwise.commands.prices:prices",
