@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from api.resources.columns import about
 from api.resources.owner_specs import LABELS, SPEC_FIELDS, RuleSpec, owner_of, rule_of, spec_of, when
+from api.resources.table_csv import read, written
 from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
 from core.ownership import OwnerConditions, OwnerRule
@@ -49,6 +50,8 @@ class RuleView:
 
 
 COLUMNS: Final = tuple(field.name for field in fields(RuleView))
+TOLD: Final = ("id", "position", "owner", "conditions", "in_force")
+"""Columns that only tell: a rule is not made of them."""
 
 
 def rows(session: Session, now_ms: int) -> list[RuleView]:
@@ -202,8 +205,12 @@ def import_rules(
     """Keep many rules in their order after those there are, or in their stead: all or none.
 
     Raises:
-        UsageError: one of them cannot be a rule; says which.
+        UsageError: one of them cannot be a rule; says which. There are none, and they were to replace others.
     """
+    if replace_all and not specs:
+        raise UsageError(
+            "no rules are given to replace those there are: remove rules one by one to have none"
+        )
     rules = []
     for number, spec in enumerate(specs, start=1):
         try:
@@ -219,19 +226,33 @@ def import_rules(
     return [one for one in rows(session, now_ms) if one.id in made]
 
 
-def spec_from(cells: Mapping[str, str], line: int) -> RuleSpec:
-    """A line of a file as ``gpuwise owners export`` writes it; what only tells is passed over.
+def csv_of(rules: Iterable[Mapping[str, Any]]) -> str:
+    """Rules (as JSON has them) as a file that ``specs_of`` reads back exactly."""
+    return written(COLUMNS, ([_cell(rule[name]) for name in COLUMNS] for rule in rules))
+
+
+def specs_of(text: str) -> list[RuleSpec]:
+    """Rules of a file as ``csv_of`` writes it; what only tells is passed over.
 
     Raises:
-        UsageError: a column that is none, or a cell that cannot be read; names the line.
+        UsageError: no such file, or a cell that cannot be read; names the line.
     """
-    told = {"id", "position", "owner", "conditions", "in_force"}
+    return [_spec_from(cells, line) for line, cells in read(text, (*SPEC_FIELDS, *TOLD), ("team",))]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def _spec_from(cells: Mapping[str, str], line: int) -> RuleSpec:
     given: dict[str, Any] = {}
     for name, cell in cells.items():
-        if name not in SPEC_FIELDS and name not in told:
-            raise UsageError(f"line {line}: there is no column {name!r}: use {', '.join(SPEC_FIELDS)}")
-        text = cell.removeprefix("'").strip()
-        if name in told or not text:
+        text = cell.strip()
+        if name in TOLD or not text:
             continue
         if name in LABELS:
             given[name] = _labels(name, text, line)

@@ -15,6 +15,7 @@ MOST_ROWS: Final = 50_000
 _RUNS: Final = re.compile(r"'*[=+\-@\t\r]")
 _DEFUSED: Final = re.compile(r"'+[=+\-@\t\r]")
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?")
+_OTHER_MARKS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 Line = tuple[int, dict[str, str]]
 """Where a row starts in the file (the header is line 1), and its cells; empty ones are left out."""
@@ -29,8 +30,11 @@ def written(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def read(text: str, columns: Sequence[str], required: Sequence[str]) -> list[Line]:
+def read(text: str, columns: Sequence[str] | None, required: Sequence[str]) -> list[Line]:
     """Rows of a CSV with a header.
+
+    Args:
+        text: of the file. columns: names that a header may have; None: any. required: names that it must have.
 
     Raises:
         UsageError: no CSV, a column nobody knows or one that is missing, a row of another length; says which line.
@@ -75,12 +79,15 @@ def refused(count: int, sentences: Sequence[str]) -> UsageError:
     )
 
 
-def _check(header: Sequence[str], columns: Sequence[str], required: Sequence[str]) -> None:
-    if not header:
+def _check(header: Sequence[str], columns: Sequence[str] | None, required: Sequence[str]) -> None:
+    if not any(header):
         raise UsageError(f"the file is empty: give a header with {', '.join(required)}")
+    for mark, marks in _OTHER_MARKS.items():
+        if len(header) == 1 and mark in header[0]:
+            raise UsageError(f"line 1 has {marks} and no commas between its names: save the file with commas")
     for name in header:
-        if name not in columns:
-            raise UsageError(f"column {name!r} is none of ours: use {', '.join(columns)}")
+        if columns is not None and name not in columns:
+            raise UsageError(f"column {name[:40]!r} is none of ours: use {', '.join(columns)}")
         if header.count(name) > 1:
             raise UsageError(f"column {name!r} is there twice: give it once")
     for name in required:

@@ -1,11 +1,15 @@
 """Text that a command reads from a file or standard input, or writes to one."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from core.errors import UsageError
+
+T = TypeVar("T")
 
 
 def text_of(file: Path) -> str:
@@ -15,6 +19,15 @@ def text_of(file: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: save it as UTF-8") from error
+
+
+def read_from(file: Path, read: Callable[[str], T]) -> T:
+    """What ``read`` makes of a file's text. Raises ``UsageError`` that names the file where it refuses."""
+    text = text_of(file)
+    try:
+        return read(text)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
 
 
 def write(text: str, out: Path | None, what: str) -> None:

@@ -1,6 +1,5 @@
 """``gpuwise hosts``: the machines, and what you say about them."""
 
-import csv
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +9,7 @@ import click
 from api import formats
 from core.errors import UsageError
 from gpuwise.commands.display import Column, dollars, figure, hours, print_json, print_rows
+from gpuwise.commands.files import read_from
 from gpuwise.commands.kept import changed
 from gpuwise.commands.options import Source, before_subcommand, database_options, window_options
 from gpuwise.commands.tables import show
@@ -79,12 +79,14 @@ def label(source: Source, host: str, said: tuple[str, ...]) -> int:
         name, mark, value = one.partition("=")
         if not mark:
             raise UsageError(f"{one!r} says nothing: use NAME=VALUE, e.g. cluster=prod")
+        if name.strip() in facts:
+            raise UsageError(f"{name.strip()} is given twice: give it once")
         facts[name.strip()] = value.strip()
     return _print(source, _write(source, [{"host": host, "facts": facts}], skip_unknown=False))
 
 
 @hosts.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--skip-unknown", is_flag=True, help="Pass over hosts that gpuwise has never seen.")
 @database_options
 def import_(source: Source, file: Path, skip_unknown: bool) -> int:
@@ -92,22 +94,16 @@ def import_(source: Source, file: Path, skip_unknown: bool) -> int:
 
     All lines or none.
     """
-    with file.open(newline="", encoding="utf-8-sig") as opened:
-        reader = csv.DictReader(opened)
-        if "host" not in (reader.fieldnames or ()):
-            raise UsageError(f"{file} has no column host: its first line must name the columns")
-        lines = [
-            {
-                "host": line["host"] or "",
-                "facts": {name: cell.strip() for name, cell in line.items() if _says(name, cell)},
-            }
-            for line in reader
-        ]
+    from api.resources.table_csv import read
+
+    lines = [
+        {
+            "host": cells.pop("host", ""),
+            "facts": {name: cell.strip() for name, cell in cells.items() if cell.strip()},
+        }
+        for _, cells in read_from(file, lambda text: read(text, None, ("host",)))
+    ]
     return _print(source, _write(source, lines, skip_unknown=skip_unknown))
-
-
-def _says(name: str | None, cell: Any) -> bool:
-    return name not in {None, "host"} and isinstance(cell, str) and cell.strip() != ""
 
 
 def _write(source: Source, lines: list[dict[str, Any]], *, skip_unknown: bool) -> list[dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
 from gpuwise.commands.kept import changed, listed
 from gpuwise.commands.options import Source
+
+if TYPE_CHECKING:
+    from api.resources.owner_specs import RuleSpec
 
 Row: TypeAlias = dict[str, Any]
 Given: TypeAlias = Mapping[str, Any]
@@ -110,13 +113,12 @@ class Rules:
             return row
         return self._row("", {}, local)
 
-    def import_rules(self, lines: Sequence[tuple[int, Mapping[str, str]]], *, replace: bool) -> list[Row]:
+    def import_rules(self, specs: Sequence["RuleSpec"], *, replace: bool) -> list[Row]:
         """Keep many rules: all or none."""
         from dataclasses import asdict
 
-        from api.resources.owners import import_rules, spec_from
+        from api.resources.owners import import_rules
 
-        specs = [spec_from(cells, line) for line, cells in lines]
         body = [{name: value for name, value in asdict(spec).items() if value is not None} for spec in specs]
         return self._rows(
             "owners/import",

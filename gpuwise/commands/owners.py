@@ -1,7 +1,5 @@
 """``gpuwise owners``: whose GPU time is: rules, what they claim, and what stays unowned."""
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +9,7 @@ import click
 from api import formats
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, hours, print_json, print_rows
+from gpuwise.commands.files import read_from, write
 from gpuwise.commands.options import Source, before_subcommand, database_options, window_options
 from gpuwise.commands.owner_calls import Rules
 from gpuwise.commands.tables import show
@@ -225,21 +224,15 @@ def dry_run(
 
 
 @owners.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--replace", is_flag=True, help="In the stead of all rules there are.")
 @database_options
 def import_(source: Source, file: Path, replace: bool) -> int:
     """Add rules from a CSV file as export writes it: all or none."""
-    with file.open(newline="", encoding="utf-8-sig") as opened:
-        reader = csv.DictReader(opened)
-        lines = []
-        for line in reader:
-            if None in line or None in line.values():
-                raise UsageError(
-                    f"{file}, line {reader.line_num}: it has not as many cells as the first line"
-                )
-            lines.append((reader.line_num, line))
-    return _print(source, Rules(source).import_rules(lines, replace=replace))
+    from api.resources.owners import specs_of
+
+    made = Rules(source).import_rules(read_from(file, specs_of), replace=replace)
+    return _print(source, made, empty="The file has no rules: nothing was changed.")
 
 
 @owners.command()
@@ -248,39 +241,24 @@ def import_(source: Source, file: Path, replace: bool) -> int:
 )
 @database_options
 def export(source: Source, out: Path | None) -> int:
-    """Write every rule as CSV, which import reads."""
+    """Write every rule as the CSV that import reads back exactly; --json lists them instead."""
+    from api.resources.owners import csv_of
+
     found = Rules(source).listed()
     if source.as_json:
         print_json(found)
         return 0
-    text = csv_of(found)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8", newline="")
-        click.echo(f"{len(found)} rules in {out}", err=True)
+    write(csv_of(found), out, f"{len(found)} rules are")
     return 0
-
-
-def csv_of(rows: list[dict[str, Any]]) -> str:
-    """Rules as the REST API gives them in CSV."""
-    from api.paging import cell
-    from api.resources.owners import COLUMNS
-
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([cell(row[name]) for name in COLUMNS] for row in rows)
-    return lines.getvalue()
 
 
 def _h(gpu_h: float) -> str:
     return formats.gpu_hours(gpu_h).replace(formats.NBSP, " ")
 
 
-def _print(source: Source, rows: list[dict[str, Any]]) -> int:
+def _print(source: Source, rows: list[dict[str, Any]], *, empty: str = NO_RULES) -> int:
     if source.as_json:
         print_json(rows)
     else:
-        print_rows(rows, RULES, empty=NO_RULES)
+        print_rows(rows, RULES, empty=empty)
     return 0

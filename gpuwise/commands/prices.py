@@ -8,7 +8,7 @@ import click
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
-from gpuwise.commands.files import text_of, write
+from gpuwise.commands.files import read_from, text_of, write
 from gpuwise.commands.kept import changed, listed
 from gpuwise.commands.options import Source, database_options
 from gpuwise.commands.price_options import body_of, price_options
@@ -139,13 +139,12 @@ def import_(source: Source, file: Path, *, replace: bool) -> int:
     from api.resources.price_specs import bodies_of
 
     text = text_of(file)
+    given = read_from(file, bodies_of)
     made = changed(
         source,
         _path("prices/import", replace),
         {"csv": text},
-        lambda session: resource.add_all(
-            session, source.settings, now_ms(), bodies_of(text), supersede=replace
-        ),
+        lambda session: resource.add_all(session, source.settings, now_ms(), given, supersede=replace),
     )
     code = _print(source, made, made["prices"], empty="Nothing new.")
     if not source.as_json:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from gpuwise.commands.display import Column, figure, print_json, print_rows
-from gpuwise.commands.files import text_of, write
+from gpuwise.commands.files import read_from, text_of, write
 from gpuwise.commands.kept import changed, listed
 from gpuwise.commands.options import Source, database_options
 
@@ -83,11 +83,12 @@ def import_(source: Source, file: Path, *, replace: bool) -> int:
     from api.resources import exchange_rates as resource
 
     text = text_of(file)
+    given = read_from(file, resource.bodies_of)
     made = changed(
         source,
         _path("exchange-rates/import", replace),
         {"csv": text},
-        lambda session: resource.add_all(session, resource.bodies_of(text), replace_=replace),
+        lambda session: resource.add_all(session, given, replace_=replace),
     )
     if source.as_json:
         print_json(made)

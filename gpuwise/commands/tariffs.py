@@ -10,6 +10,7 @@ import click
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
+from gpuwise.commands.files import read_from, write
 from gpuwise.commands.kept import changed, listed
 from gpuwise.commands.options import DATABASE_URL_HELP, Source, database_options, open_session
 
@@ -127,12 +128,7 @@ def import_(source: Source, file: Path, form: str | None) -> int:
     from api.resources import tariffs as resource
     from api.resources.tariff_specs import bodies_of, parsed
 
-    try:
-        given = bodies_of(file.read_text(encoding="utf-8-sig"), is_toml=_form(form, file) == "toml")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text in UTF-8 ({error.reason}): save it as such") from error
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from error
+    given = read_from(file, lambda text: bodies_of(text, is_toml=_form(form, file) == "toml"))
     bodies = []
     for where, values in given:
         try:
@@ -166,10 +162,7 @@ def export(form: str | None, out: Path | None, database_url: str | None) -> int:
     with open_session(load({"database_url": database_url})) as session:
         found = listing(session)
     text = (toml_of if _form(form, out) == "toml" else csv_of)(found)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8", newline="")
+    write(text, out, f"{len(found)} tariffs are")
     return 0
 
 

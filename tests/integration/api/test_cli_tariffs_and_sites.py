@@ -96,7 +96,7 @@ def test_an_export_is_imported_elsewhere(
     file.write_text(CSV)
     rows(capsys, "tariffs", "import", str(file), *there)
     out = tmp_path / f"again.{form}"
-    assert run(capsys, "tariffs", "export", "--out", str(out), *there) == (0, "", "")
+    assert run(capsys, "tariffs", "export", "--out", str(out), *there) == (0, "", f"2 tariffs are in {out}\n")
     before = rows(capsys, "tariffs", "list", *there)
     assert rows(capsys, "tariffs", "import", str(out), *there) == before  # it is all there already
     assert run(capsys, "tariffs", "export", "--format", form, *there)[1] == out.read_bytes().decode()

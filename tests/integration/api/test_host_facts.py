@@ -125,5 +125,17 @@ def test_hosts_from_the_command_line(
     say(capsys, url, "import", str(file), "--skip-unknown")
     found = {row["host"]: (row["cluster"], row["region"], row["labels"]) for row in say(capsys, url)}
     assert found == {"h1": ("prod", "eu", {}), "h2": ("prod", None, {"rack": "9"})}
-    file.write_text("name\nh1\n")
-    assert "no column host" in say(capsys, url, "import", str(file), code=2)
+    for lines, says in [
+        ("name\nh1\n", "column 'host' is missing"),
+        ("host;region\nh1;us\n", "line 1 has semicolons"),
+        ("host,region\nh1,us,7\n", "line 2 has 3 cells and the header 2"),
+        ("host,region\nh1\n", "line 2 has 1 cells"),
+        ("host,region\nh1," + "u" * 200_000, "line 2 is no CSV"),
+        ("", "the file is empty"),
+    ]:
+        file.write_text(lines)
+        assert says in say(capsys, url, "import", str(file), code=2)
+    file.write_bytes("host,region\nh1,us\n".encode("utf-16"))
+    assert "is not UTF-8" in say(capsys, url, "import", str(file), code=2)
+    assert "region is given twice" in say(capsys, url, "label", "h1", "region=a", "region=b", code=2)
+    assert {row["host"]: row["region"] for row in say(capsys, url)} == {"h1": "eu", "h2": None}

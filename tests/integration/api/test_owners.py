@@ -1,6 +1,5 @@
 """Owner rules on both databases: kept, asked, handed over; what they would claim before they are."""
 
-import csv
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -265,14 +264,47 @@ def test_a_file_with_a_bad_line_keeps_nothing(
     file = tmp_path / "rules.csv"
     for lines, says in [
         ("team,user\nml,ann\nweb,\n", "rule 2 of 2"),
-        ("team,colour\nml,red\n", "no column 'colour'"),
+        ("team,colour\nml,red\n", "column 'colour' is none of ours"),
+        ("team;user\nml;ann\n", "line 1 has semicolons and no commas"),
+        ("", "the file is empty"),
         ("team,user,catch_all\nml,ann,perhaps\n", "line 2: catch_all is 'perhaps'"),
-        ("team,user\nml\n", "line 2: it has not as many cells"),
+        ("team,user\nml\n", "line 2 has 1 cells and the header 2"),
         ("team,labels\nml,[nonsense\n", "line 2: labels is"),
     ]:
         file.write_text(lines)
         assert says in say(capsys, filled_database, "import", str(file), code=2)
+    file.write_bytes("team,user\nml,ann\n".encode("utf-16"))
+    assert "rules.csv is not UTF-8" in say(capsys, filled_database, "import", str(file), code=2)
     assert say(capsys, filled_database, "rules") == []
+
+
+def test_a_file_without_rules_does_not_replace_those_there_are(
+    filled_database: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    say(capsys, filled_database, "add", "--team", "ml", "--user", "ann")
+    file = tmp_path / "rules.csv"
+    file.write_text("team,user\n")
+    assert "no rules are given to replace" in say(
+        capsys, filled_database, "import", str(file), "--replace", code=2
+    )
+    assert len(say(capsys, filled_database, "rules")) == 1
+    assert main(["owners", "import", str(file), "--database-url", filled_database]) == 0
+    assert capsys.readouterr().out == "The file has no rules: nothing was changed.\n"
+
+
+def test_rules_come_back_exactly_from_a_file(
+    filled_database: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "rules.csv")
+    url = filled_database
+    say(capsys, url, "add", "--team", "'ml", "--user", "=ann", "--label", "name=a;b", "--from", "2026-10-02")
+    say(capsys, url, "add", "--team", "all", "--catch-all", "--note", "-1, the\n'rest'")
+    before = say(capsys, url, "rules")
+    assert main(["owners", "export", "--out", file, "--database-url", url]) == 0
+    assert "2 rules are in" in capsys.readouterr().err
+    say(capsys, url, "import", file, "--replace")
+    after = say(capsys, url, "rules")
+    assert [row | {"id": 0} for row in after] == [row | {"id": 0} for row in before]
 
 
 def test_people_read_tables(filled_database: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,10 +320,9 @@ def test_what_rest_lists_as_csv_can_be_imported(fresh_client: TestClient, filled
     body = {"team": "ml", "labels": ["name=a[bc]*", "pod=x"], "host_labels": ["rack=7"], "note": "=1+1"}
     made = post(fresh_client, "rules", body, 201)
     answer = fresh_client.get("/api/v1/owners/rules?format=csv").text
-    (line,) = csv.DictReader(io.StringIO(answer))
     with session_scope(make_engine(filled_database)) as session:
         (again,) = owners.import_rules(
-            session, settings_for(filled_database), NOW, [owners.spec_from(line, 2)], replace_all=True
+            session, settings_for(filled_database), NOW, owners.specs_of(answer), replace_all=True
         )
     assert (list(again.labels), list(again.host_labels), again.note) == (
         made["labels"],
