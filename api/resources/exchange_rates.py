@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from sqlalchemy.orm import Session
 
 from api.resources.columns import about
+from api.resources.moments import check_year
 from api.resources.price_specs import STRICT, currency_of, decimal_of, sentence
 from api.resources.table_csv import read, refused, written
 from core.clock import from_ms, to_ms
@@ -188,9 +189,10 @@ def _rate(body: RateBody) -> ExchangeRate:
         day = date.fromisoformat(body.from_day.strip())
     except ValueError as error:
         raise UsageError(f"from_day is {body.from_day!r}: give a day such as 2026-10-05") from error
+    check_year(body.from_day, "from_day")
     try:
         return ExchangeRate(
-            0, currency, max(0, to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC))), body.usd_per_unit
+            0, currency, to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC)), body.usd_per_unit
         )
     except ValueError as error:
         raise UsageError(str(error)) from error

@@ -1,14 +1,11 @@
 """Owner rules as people write them, checked: text in, rules out, and back."""
 
-import re
 from dataclasses import dataclass, fields
-from datetime import date, datetime, time
 from fnmatch import fnmatchcase
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
-from api.resources.scope import LATEST_MS, parse_time
-from core.clock import iso, to_ms
+from api.resources.moments import moment
+from core.clock import iso
 from core.errors import UsageError
 from core.ownership import Owner, OwnerConditions, OwnerRule
 from core.settings import Settings
@@ -17,7 +14,6 @@ from ledger.owners import KINDS, matches_everything
 TEXTS: Final = ("user", "namespace", "slurm_account", "unit", "image", "kind", "host")
 LABELS: Final = ("labels", "host_labels")
 LONGEST: Final = 200
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +110,9 @@ def when(text: str, settings: Settings, now_ms: int, flag: str) -> int:
     """A point in time; a day begins at midnight of the accounting time zone, as days of the ledger do.
 
     Raises:
-        UsageError: neither time, day nor age; names the flag.
+        UsageError: neither time, day nor age, or a year out of bounds; names the flag.
     """
-    if _DAY.fullmatch(text.strip()):
-        try:
-            day = date.fromisoformat(text.strip())
-        except ValueError:
-            pass  # parse_time says what is wrong with it
-        else:
-            zone = ZoneInfo(settings.accounting_time_zone)
-            return min(max(to_ms(datetime.combine(day, time(), zone)), 0), LATEST_MS)
-    return parse_time(text, back_from_ms=now_ms, flag=flag)
+    return moment(text, settings.accounting_time_zone, now_ms, flag)
 
 
 def _pattern(name: str, text: str | None) -> str | None:

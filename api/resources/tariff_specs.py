@@ -14,21 +14,20 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from api.resources.moments import moment
 from api.resources.price_specs import decimal_of, sentence
-from api.resources.scope import parse_time
 from api.resources.table_csv import read, written
 from api.text import Storable
 from core.clock import iso
 from core.errors import UsageError
 from core.settings import Settings
 from core.user_tariff import DECIMALS, HIGHEST_USD_PER_KWH, Period, Tariff
-from ledger.tariff import local_day_ms, parse_weekdays, weekdays_text
+from ledger.tariff import parse_weekdays, weekdays_text
 
 STRICT: Final = ConfigDict(extra="forbid", strict=True)
 USD: Final = "USD"
 MOST_PERIODS: Final = 168
 _HOUR: Final = re.compile(r"(\d{1,2})(:00)?")
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _hour(value: Any) -> Any:
@@ -117,24 +116,12 @@ def tariff_of(body: TariffBody, settings: Settings, now_ms: int) -> Tariff:
             ),
             valid_from_ms=0
             if body.valid_from is None
-            else instant(body.valid_from, zone, now_ms, "valid_from"),
-            valid_to_ms=None if body.valid_to is None else instant(body.valid_to, zone, now_ms, "valid_to"),
+            else moment(body.valid_from, zone, now_ms, "valid_from"),
+            valid_to_ms=None if body.valid_to is None else moment(body.valid_to, zone, now_ms, "valid_to"),
             note=body.note,
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-def instant(text: str, time_zone: str, now_ms: int, flag: str) -> int:
-    """A time as epoch milliseconds; a day begins at midnight of that zone.
-
-    Raises:
-        UsageError: it is no time. ValueError: there is no such zone.
-    """
-    utc_ms = parse_time(text, back_from_ms=now_ms, flag=flag)
-    if _DAY.fullmatch(text.strip()) is None:
-        return utc_ms
-    return max(0, local_day_ms(date.fromisoformat(text.strip()), time_zone))
 
 
 CSV_COLUMNS: Final = (

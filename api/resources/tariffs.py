@@ -9,7 +9,8 @@ from typing import Annotated
 from sqlalchemy.orm import Session
 
 from api.resources.columns import about
-from api.resources.tariff_specs import TariffBody, instant, tariff_of
+from api.resources.moments import moment
+from api.resources.tariff_specs import TariffBody, tariff_of
 from core.clock import from_ms, iso
 from core.errors import NotFoundError, UsageError
 from core.settings import Settings
@@ -90,7 +91,7 @@ def end(session: Session, settings: Settings, id_: int, at: str, now_ms: int) ->
         NotFoundError: there is none of that key. UsageError: it would end before it starts.
     """
     tariff = _get(session, id_)
-    valid_to_ms = instant(at, tariff.time_zone or settings.accounting_time_zone, now_ms, "at")
+    valid_to_ms = moment(at, tariff.time_zone or settings.accounting_time_zone, now_ms, "at")
     if valid_to_ms <= tariff.valid_from_ms:
         raise UsageError(
             f"at is {at!r}, which is not after the start of tariff {id_} ({iso(tariff.valid_from_ms)}): give a later time, or remove it"
