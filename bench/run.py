@@ -15,12 +15,14 @@ from bench import (
     agent_cost,
     answers,
     fleet_advice,
+    focus,
     folding,
     forecast,
     imports,
     ingest_server,
     kill_rounds,
     ledger,
+    reports,
     roll_ups,
     sizing,
     stores,
@@ -44,6 +46,8 @@ GROUPS = (
     "forecast",
     "fleet",
     "ledger",
+    "reports",
+    "focus",
 )
 
 
@@ -57,7 +61,7 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from folding.run(runs)
     if "import" in groups:
         yield from imports.run(runs)
-    if {"ingest", "server", "roll-up", "ledger"} & set(groups):
+    if {"ingest", "server", "roll-up", "ledger", "reports", "focus"} & set(groups):
         with postgresql_server() if with_postgresql else nullcontext() as server:
             if "ingest" in groups:
                 yield from stores.run(server, runs)
@@ -67,6 +71,10 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
                 yield from roll_ups.run(server, runs)
             if "ledger" in groups:
                 yield from ledger.run(server)
+            if "focus" in groups:
+                yield from focus.run(server)
+            if "reports" in groups:
+                yield from reports.run(server, runs)
     if "answer" in groups:
         yield from answers.run(runs)
     if "advice" in groups:

@@ -26,6 +26,7 @@ from core.errors import UsageError
 router = APIRouter(include_in_schema=False)
 
 GROUPS: Final = (
+    (By.OWNER, "owner"),
     (By.HOST, "host"),
     (By.GPU, "GPU"),
     (By.MODEL, "GPU model"),
@@ -34,6 +35,7 @@ GROUPS: Final = (
     (By.NAMESPACE, "namespace"),
     (By.ENGINE, "engine"),
     (By.ACTIVITY, "activity"),
+    (By.KIND, "who held it"),
 )
 
 
