@@ -75,7 +75,7 @@ def add_gpu_lines(
                 total.add(key(line.kind, None), line)
             continue
         uses = uses_of(hour_ms, NOBODY)
-        if known == HOUR_MS and len(uses) < 2:
+        if known == HOUR_MS and (not uses or (len(uses) == 1 and uses[0][0] is not None)):
             if uses:
                 alone = total.add_alone(key("workload", uses[0][0]), hour, uses[0], stretch.terms)
             else:

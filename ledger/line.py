@@ -37,9 +37,12 @@ class Hour(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What one known workload had of that hour: ``core.hours.UsageHour``; ``workload`` is its key."""
+    """What one known workload had of that hour: ``core.hours.UsageHour``; ``workload`` is its key.
 
-    workload: int
+    None: time of MIG slices that nobody used, with what else nobody known held of the card; of that the active part.
+    """
+
+    workload: int | None
     allocated_s: float
     active_s: float
     effective_s: float

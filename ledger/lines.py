@@ -9,11 +9,14 @@ whatever the window, the grouping and the order. Sources: cost-model 2, 3, 5.
 
 A workload's active time takes the mix of activities of the GPU's active time, its other time that of the time in which
 the GPU was held without work. Time without samples is a line of its own, ``gap``: unknown, neither idle nor free.
+Samples that run over the end of an hour, or over each other, make no hour longer than the clock says: they are scaled.
+On a card in MIG slices, what nobody had of it is idle and empty, whatever the rest of the card did meanwhile.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+from core.sharing import ShareMethod
 from core.units import HOUR_MS
 from ledger.line import ACTIVE, EMPTY, NAMED, PARKED, UNKNOWN, Line, Terms
 from ledger.whole_shares import portions, rounded_ratio, split_whole
@@ -21,6 +24,7 @@ from ledger.whole_shares import portions, rounded_ratio, split_whole
 MEMORY_UNIT: Final = 1 << 20
 """Memory × time is kept in whole MiB-seconds, so that sums of it are exact in floats too."""
 MJ_PER_KWH: Final = 3_600_000_000
+MIG_SLICE: Final = ShareMethod.MIG_SLICE.value
 _NO_MONEY: Final = (None, None, None)
 
 
@@ -85,18 +89,23 @@ def lines_of_hour(hour: Sequence[Any], uses: Sequence[Sequence[Any]], known: int
     """Lines of one GPU's hour, the workloads' first.
 
     Args:
-        hour: an ``Hour``. uses: ``Use`` of each known workload, in the order of their keys.
+        hour: an ``Hour``. uses: ``Use`` of each known workload, in the order of their keys, then that of slices nobody used.
         known: milliseconds of the hour between the GPU's first and last sample.
         terms: price and place of the hour.
     """
     spent = [round(s * 1000) if s else 0 for s in hour[2:10]]
     covered, named = round(hour[1] * 1000), sum(spent)
     spent.append(max(0, covered - named))
-    covered = max(covered, named)
-    gap_ms = max(0, known - covered)
+    covered = sampled = max(covered, named)
     if covered == 0:
-        return lines_of_gap(gap_ms, terms)
-    parts = _parts(spent, covered, uses)
+        return lines_of_gap(known, terms)
+    if covered > known:
+        covered = min(covered, known or HOUR_MS)
+        spent = portions(covered, spent)
+        scale = covered / sampled
+        hour = (*hour[:10], hour[10] * scale, hour[11] * scale, *hour[12:])
+    gap_ms = max(0, known - covered)
+    parts = _parts(spent, covered, uses, _wanted(uses, sampled, covered))
     cost = _cost(covered + gap_ms, terms)
     if gap_ms == 0 and len(parts) == 1:
         _give_all(parts[0], hour, terms)
@@ -116,16 +125,30 @@ def lines_of_hour(hour: Sequence[Any], uses: Sequence[Sequence[Any]], known: int
     return lines
 
 
-def _parts(spent: list[int], covered: int, uses: Sequence[Sequence[Any]]) -> list[_Part]:
+def _wanted(uses: Sequence[Sequence[Any]], sampled: int, covered: int) -> list[tuple[int, int]]:
+    """Milliseconds that each use held, and was active: as told, or in proportion where that is more than there is."""
+    told = [(round(use[1] * 1000), round(use[2] * 1000)) for use in uses]
+    whole = sum([held for held, _ in told])
+    most = covered if whole >= sampled else whole * covered // sampled
+    if whole <= most:
+        return told
+    held = portions(most, [held for held, _ in told])
+    return [(ms, active * ms // of if of else 0) for ms, (of, active) in zip(held, told, strict=True)]
+
+
+def _parts(
+    spent: list[int], covered: int, uses: Sequence[Sequence[Any]], wanted: Sequence[tuple[int, int]]
+) -> list[_Part]:
     """The covered time divided among its holders, and the rest: held by nobody known, held by nobody."""
-    parts = []
+    parts: list[_Part] = []
     left = spent
     rest = covered
-    for use in uses:
-        want = round(use[1] * 1000)
+    for use, (want, active) in zip(uses, wanted, strict=True):
+        if use[0] is None:
+            return [*parts, *_of_slices(left, rest, active)]
         if not want or not rest:
             continue
-        taken = left if want >= rest else _taken(left, want, round(use[2] * 1000))
+        taken = left if want >= rest else _taken(left, want, active)
         left = [have - gone for have, gone in zip(left, taken, strict=True)]
         parts.append(_Part("workload", taken, use))
         rest -= parts[-1].ms
@@ -136,6 +159,20 @@ def _parts(spent: list[int], covered: int, uses: Sequence[Sequence[Any]]) -> lis
         parts.append(_Part("unattributed", [0, *left[1:]]))
     if empty:
         parts.append(_Part("idle", [empty, *[0] * NAMED]))
+    return parts
+
+
+def _of_slices(left: Sequence[int], rest: int, active: int) -> list[_Part]:
+    """What is left of a card in slices: what somebody unknown was active in, and as empty what nobody used.
+
+    The activities of an hour are the whole card's: a slice that nobody had was not busy because another was.
+    """
+    held = [0] * len(left)
+    idle = rest - _take(held, left, ACTIVE, active)
+    parts = [_Part("unattributed", held)] if idle < rest else []
+    if idle:
+        parts.append(_Part("idle", [idle, *[0] * NAMED]))
+        parts[-1].method = MIG_SLICE
     return parts
 
 
@@ -233,6 +270,11 @@ def _energies(parts: Sequence[_Part], hour: Sequence[Any]) -> list[int | None]:
     if not own:
         largest = max(range(len(parts)), key=lambda at: parts[at].ms)
         found[largest] = (found[largest] or 0) + left
+        return found
+    if parts[own[-1]].method == MIG_SLICE:
+        ours = split_whole(left, [parts[at].ms for at in own])
+        for at, energy in zip(own, ours, strict=True):
+            found[at] = energy or None
         return found
     if len(own) > 1 and hour[15] is not None:
         empty_ms = round(hour[2] * 1000)

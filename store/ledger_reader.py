@@ -11,6 +11,7 @@ from core.readings import GpuIdentity
 from core.units import HOUR_MS
 from store.known import known_gpus
 from store.models.gpu_hour import GpuHourRow
+from store.usage_shares import MIG_SLICE
 
 HOUR: Final = (
     "hour_ms",
@@ -84,10 +85,13 @@ def hour_rows(
 def use_rows(
     connection: Connection, gpu_ids: Collection[int], from_ms: int, to_ms: int
 ) -> dict[int, dict[int, list[Row]]]:
-    """Rows of ``USE`` columns (with hour and GPU behind them) of known workloads by GPU and hour, by workload."""
+    """Rows of ``USE`` columns (with hour and GPU behind them) of known workloads by GPU and hour, by workload.
+
+    Last of an hour, without a workload, what nobody used of a card in MIG slices.
+    """
     found: dict[int, dict[int, list[Row]]] = {gpu_id: {} for gpu_id in gpu_ids}
     columns = ", ".join((*USE, "hour_ms", "gpu_id"))
-    where = f"{_where(gpu_ids, from_ms, to_ms)} AND workload_id IS NOT NULL"
+    where = f"{_where(gpu_ids, from_ms, to_ms)} AND (workload_id IS NOT NULL OR share_method = '{MIG_SLICE}')"
     for row in _rows(connection, f"SELECT {columns} FROM usage_hour WHERE {where}"):
         of_gpu = found[row[-1]]
         of_hour = of_gpu.get(row[-2])
@@ -99,9 +103,9 @@ def use_rows(
     return found
 
 
-def _workload(row: Row) -> int:
-    workload_id: int = row[0]
-    return workload_id
+def _workload(row: Row) -> tuple[bool, int]:
+    workload_id: int | None = row[0]
+    return workload_id is None, workload_id or 0
 
 
 def _where(gpu_ids: Collection[int], from_ms: int, to_ms: int) -> str:

@@ -11,7 +11,7 @@ from core.errors import GpuwiseError
 from core.settings import Settings
 from store.queries import ledger_lines, ledger_months, ledger_pending, meta
 
-PRICED_AS: Final = 1
+PRICED_AS: Final = 2
 """Counts up when ``ledger.lines`` prices differently, so that stored days are priced anew."""
 SETTINGS: Final = (
     "accounting_time_zone",

@@ -101,4 +101,5 @@ def _lines(
 
 def workloads_in(uses: Collection[Any]) -> set[int]:
     """Keys of the workloads in usage rows by hour."""
-    return {row[0] for of_gpu in uses for of_hour in of_gpu.values() for row in of_hour}
+    found = {row[0] for of_gpu in uses for of_hour in of_gpu.values() for row in of_hour}
+    return found - {None}

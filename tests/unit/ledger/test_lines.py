@@ -6,7 +6,9 @@ from decimal import Decimal
 import pytest
 from hours_for_tests import PLACE, T0, hour, hours, price, use
 from hypothesis import given
+from hypothesis import strategies as st
 
+from core.activity import Activity
 from core.units import HOUR_MS
 from ledger.line import ACTIVITIES, EMPTY, PARKED, UNKNOWN, Hour, Line, Terms, Use, terms_of
 from ledger.lines import known_ms, lines_of_gap, lines_of_hour
@@ -14,6 +16,7 @@ from ledger.whole_shares import rounded_ratio
 
 TERMS = terms_of(price("2.50"), PLACE)
 UNPRICED = terms_of(None, PLACE)
+KINDS = ("workload", "unattributed", "idle", "gap")
 Case = tuple[Hour, list[Use], int, Terms]
 
 
@@ -204,3 +207,116 @@ def test_half_a_micro_dollar_is_rounded_to_even(usd: str, ms: int, micro: int) -
     (line,) = lines_of_gap(ms, terms_of(price(usd), PLACE))
     assert line.cost_usd == micro
     assert terms_of(price(usd), PLACE).micro_usd_per_hour == int(Decimal(usd) * 1_000_000)
+
+
+@st.composite
+def sliced(draw: st.DrawFn) -> Case:
+    """An hour of a card in MIG slices: holders by slice, and the rest that nobody is known to have held."""
+    of, uses, known, terms = draw(hours())
+    uses = [one._replace(share_method="mig_slice") for one in uses]
+    left = round(of.covered_s * 1000) - sum(round(one.allocated_s * 1000) for one in uses)
+    worked = sum(
+        round(getattr(of, f"{a.value}_s") * 1000)
+        for a in ACTIVITIES[:8]
+        if a not in {Activity.EMPTY, Activity.PARKED}
+    )
+    worked -= sum(round(one.active_s * 1000) for one in uses)
+    unknown = draw(st.integers(0, max(0, min(left, worked))))
+    free = Use(None, left / 1000, unknown / 1000, 0.0, None, None, "mig_slice")
+    return of, [*uses, free], known, terms
+
+
+@given(sliced())
+def test_what_nobody_had_of_a_card_in_slices_is_idle_on_its_own_line(case: Case) -> None:
+    of, uses, known, terms = case
+    lines = lines_of_hour(of, uses, known, terms)
+    *held, free = uses
+    covered = round(of.covered_s * 1000)
+    rate = terms.micro_usd_per_hour
+    assert (_total(lines, "known_ms") or 0) == known
+    assert (_total(lines, "covered_ms") or 0) == covered
+    assert _total(lines, "cost_usd") == (
+        None if rate is None or not known else rounded_ratio(rate * known, HOUR_MS)
+    )
+    if covered and of.energy_j is not None:
+        assert _total(lines, "energy_mj") == round(of.energy_j * 1000)
+    by_kind = {kind: sum(line.known_ms for line in lines if line.kind == kind) for kind in KINDS}
+    assert by_kind["workload"] == sum(round(one.allocated_s * 1000) for one in held)
+    assert by_kind["unattributed"] == round(free.active_s * 1000)
+    assert by_kind["idle"] == round(free.allocated_s * 1000) - round(free.active_s * 1000)
+    for line in lines:
+        if line.kind == "idle":
+            assert line.spent == ((EMPTY, line.known_ms, line.cost_usd),)
+            assert (line.allocated_ms, line.active_ms, line.idle_cost_usd) == (0, 0, line.cost_usd)
+            assert line.share_method == "mig_slice"
+        assert (
+            line.effective_ms + line.effective_unknown_ms
+            <= line.active_ms
+            <= line.allocated_ms
+            <= line.known_ms
+        )
+        if line.cost_usd is not None:
+            assert sum(micro or 0 for _, _, micro in line.spent) == line.cost_usd
+
+
+def test_an_unused_slice_of_a_busy_card_was_not_busy() -> None:
+    of = hour(busy=3600.0, effective_s=3600.0, energy_j=700_000.0)
+    three = use(1, 1542.857, 1542.857, effective_s=1542.857, energy_j=300_000.0, share_method="mig_slice")
+    free = Use(None, 2057.143, 0.0, 0.0, None, 400_000.0, "mig_slice")
+    held, idle = lines_of_hour(of, [three, free], HOUR_MS, TERMS)
+    assert (held.kind, held.cost_usd, held.idle_cost_usd, held.effective_ms) == (
+        "workload",
+        1_071_428,
+        0,
+        1_542_857,
+    )
+    assert (idle.kind, idle.cost_usd, idle.idle_cost_usd) == ("idle", 1_428_572, 1_428_572)
+    assert (held.energy_mj, idle.energy_mj) == (300_000_000, 400_000_000)
+
+
+@given(hours(), st.floats(1.0, 3.0), st.integers(1, HOUR_MS))
+def test_no_hour_is_longer_than_the_clock_says(case: Case, longer: float, known: int) -> None:
+    of, uses, _, terms = case
+    scaled = of._replace(
+        **{
+            name: round(value * longer, 3)
+            for name, value in of._asdict().items()
+            if name.endswith("_s") and name != "covered_s"
+        }
+    )
+    scaled = scaled._replace(covered_s=round(of.covered_s * longer, 3))
+    more = [
+        one._replace(allocated_s=round(one.allocated_s * longer, 3), active_s=round(one.active_s * longer, 3))
+        for one in uses
+    ]
+    lines = lines_of_hour(scaled, more, known, terms)
+    assert _total(lines, "known_ms") == known
+    rate = terms.micro_usd_per_hour
+    assert _total(lines, "cost_usd") == (None if rate is None else rounded_ratio(rate * known, HOUR_MS))
+    for line in lines:
+        assert sum(ms for _, ms, _ in line.spent) == line.known_ms
+        assert (
+            line.effective_ms + line.effective_unknown_ms
+            <= line.active_ms
+            <= line.allocated_ms
+            <= line.known_ms
+        )
+    if scaled.covered_s and scaled.energy_j is not None:
+        assert _total(lines, "energy_mj") == round(scaled.energy_j * 1000)
+
+
+def test_samples_over_the_end_of_the_hour_make_it_no_dearer() -> None:
+    of = hour(busy=3648.0, energy_j=1000.0)
+    (alone,) = lines_of_hour(of, [use(1, 3648.0, 3648.0)], HOUR_MS, TERMS)
+    assert (alone.known_ms, alone.cost_usd, alone.energy_mj) == (HOUR_MS, 2_500_000, 1_000_000)
+    both = lines_of_hour(of, [use(1, 1824.0, 1824.0), use(2, 1824.0, 1824.0)], HOUR_MS, TERMS)
+    assert [(line.workload, line.known_ms) for line in both] == [(1, HOUR_MS // 2), (2, HOUR_MS // 2)]
+
+
+def test_holders_that_claim_more_than_there_is_share_it() -> None:
+    of = hour(busy=1800.0, parked=1800.0)
+    both = lines_of_hour(of, [use(1, 3600.0, 1800.0), use(2, 3600.0, 1800.0)], HOUR_MS, TERMS)
+    assert [(line.workload, line.known_ms, line.active_ms) for line in both] == [
+        (1, HOUR_MS // 2, 900_000),
+        (2, HOUR_MS // 2, 900_000),
+    ]
