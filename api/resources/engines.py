@@ -1,8 +1,8 @@
 """Every LLM engine: load, rate, energy and money per token, and how far it is from its hardware's limits.
 
 Rates are over the time with requests running. Energy and money per token use only the hours in which energy, or the
-price of every GPU, is known, with the tokens of those same hours. Engines that share a GPU have neither: nothing
-measures whose joules and dollars they are, and each would be charged for all of them.
+price of every GPU, is known, with the tokens of those same hours. Engines that share a GPU have money where one workload
+is known to be each (``api.resources.engine_accounts``), and no energy: nothing measures whose joules of busy time they are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,22 +13,25 @@ from typing import Annotated, Final
 
 from advisor.serving import Serving, servings
 from api.resources.columns import about
+from api.resources.engine_accounts import Account, accounts_of
 from api.resources.evidence import read_evidence
 from api.resources.pricing import PriceLookup, price_lookup
 from api.resources.scope import LATEST_MS, Scope
 from core.clock import from_ms
 from core.evidence import EngineEvidence
 from core.hours import EngineHour
-from core.money import usd
+from core.money import from_micro, usd
 from core.readings import SLICE_PREFIX
 from core.units import HOUR_MS
-from ledger.unit_economics import usd_per_million_tokens
+from ledger.unit_economics import per_million, usd_per_million_tokens
 from store.queries import fleet
 
 HOUR_S: Final = HOUR_MS / 1000
 LIMITS: Final = ("max_num_seqs", "max_running_requests", "max_batch_size", "max_concurrent_requests")
 THIN_BUSY_S: Final = 120.0
 """Two minutes: a run shorter than that is edges more than middle."""
+Money = tuple[Decimal | None, str | None]
+"""Dollars per million generated tokens, and where the price comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,15 @@ def rows(scope: Scope) -> list[EngineRow]:
     ends = {engine.identity.engine: engine.last_seen_ms for engine in known}
     found = servings(read_evidence(scope, prices, held))
     seen = [serving.engine for serving in found]
-    return sorted(
-        (
-            _row(serving, prices, ends.get(serving.engine.identity.engine), _neighbours(serving.engine, seen))
-            for serving in found
-        ),
-        key=lambda row: row.engine,
-    )
+    neighbours = {engine.identity.engine: _neighbours(engine, seen) for engine in seen}
+    shares = accounts_of(scope, seen) if any(neighbours.values()) else {}
+    built = []
+    for serving in found:
+        name = serving.engine.identity.engine
+        count = neighbours[name]
+        money = _of_shares(serving.engine, shares[name][1]) if count else _usd_per_million(serving, prices)
+        built.append(_row(serving, money, ends.get(name), count))
+    return sorted(built, key=lambda row: row.engine)
 
 
 def _neighbours(engine: EngineEvidence, seen: Sequence[EngineEvidence]) -> int:
@@ -105,9 +110,17 @@ def _neighbours(engine: EngineEvidence, seen: Sequence[EngineEvidence]) -> int:
     )
 
 
-def _row(serving: Serving, prices: PriceLookup, newest_ms: int | None, neighbours: int) -> EngineRow:
+def _of_shares(engine: EngineEvidence, account: Account) -> Money:
+    """Money of its own lines on GPUs that it shares, for the busy part of each hour."""
+    tokens = engine.total("busy_generated_tokens")
+    if not (account.is_priced and account.is_split):
+        return None, None
+    return per_million(from_micro(round(account.busy_cost)), tokens), "; ".join(account.bases)
+
+
+def _row(serving: Serving, priced: Money, newest_ms: int | None, neighbours: int) -> EngineRow:
     engine = serving.engine
-    money, basis = (None, None) if neighbours else _usd_per_million(serving, prices)
+    money, basis = priced
     hours = [hour.hour_ms for hour in engine.hours]
     return EngineRow(
         engine=engine.identity.engine,
@@ -128,7 +141,7 @@ def _row(serving: Serving, prices: PriceLookup, newest_ms: int | None, neighbour
         mbu_ratio=serving.mbu,
         mfu_ratio=serving.mfu,
         half_batch=serving.half_batch,
-        data_quality=tuple(_quality(serving, neighbours)),
+        data_quality=tuple(_quality(serving, neighbours, has_money=money is not None)),
         busy_s=engine.busy_s,
         covered_s=engine.covered_s,
         ttft_s=_mean(engine, "ttft_sum_s", "ttft_count"),
@@ -161,7 +174,7 @@ def _tokens_per_j(engine: EngineEvidence) -> float | None:
     return tokens / joules if joules > 0 else None
 
 
-def _usd_per_million(serving: Serving, prices: PriceLookup) -> tuple[Decimal | None, str | None]:
+def _usd_per_million(serving: Serving, prices: PriceLookup) -> Money:
     """Money of the busy time over its tokens, hour by hour at the price in force; None when a GPU has none."""
     cost, tokens, busy_s, bases = Decimal(0), 0.0, 0.0, dict[str, None]()
     for hour in serving.engine.hours:
@@ -191,12 +204,13 @@ def _usd_per_s(
     return total / usd(HOUR_S), tuple(price.basis for price in known)
 
 
-def _quality(serving: Serving, neighbours: int) -> Iterator[str]:
+def _quality(serving: Serving, neighbours: int, *, has_money: bool) -> Iterator[str]:
     """What a reader must know before trusting the row."""
     engine = serving.engine
     if neighbours:
         others = "1 other engine" if neighbours == 1 else f"{neighbours} other engines"
-        yield f"shares its GPU with {others}: cost and energy are not split here"
+        split = "its money is that of its own workload's lines, energy is not split here"
+        yield f"shares its GPU with {others}: {split if has_money else 'cost and energy are not split here'}"
     if any(uuid.startswith(SLICE_PREFIX) for uuid in engine.gpu_uuids):
         yield "it runs on a MIG slice, which has no price or energy of its own"
     if engine.total("itl_count") is None and serving.itl_s is not None:

@@ -184,17 +184,10 @@ def read_month(session: Session, settings: Settings, now_ms: int, month: Span) -
                 found.add(dates[row.day_ms], (row.host, row.owner), _amounts(row))
     for line in lines_on_the_fly(scope, how):
         day = date.fromisoformat(calendar.day_at(line.hour_ms).key)
-        known, of = line.line.known_ms, line.line
-        found.add(
-            day,
-            (line.gpu.identity.host, line.owner),
-            (
-                known,
-                of.covered_ms,
-                0 if line.price is None else known,
-                (of.cost_usd or 0) + (of.billed_energy_usd or 0),
-            ),
-        )
+        of = line.line
+        paid = 0 if line.price is None else (of.cost_usd or 0) + (of.billed_energy_usd or 0)
+        amounts = (of.known_ms, of.covered_ms, 0 if line.price is None else of.known_ms, paid)
+        found.add(day, (line.gpu.identity.host, line.owner), amounts)
     return found
 
 

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "prices": "gpuwise.commands.prices:prices",
     "rates": "gpuwise.commands.rates:rates",
     "owners": "gpuwise.commands.owners:owners",
+    "unit-costs": "gpuwise.commands.unit_costs:unit_costs",
     "budgets": "gpuwise.commands.budgets:budgets",
     "plan": "gpuwise.commands.plan:plan",
     "report": "gpuwise.commands.report:report",

@@ -14,14 +14,16 @@ AT_ONCE: Final = 500
 _SUMS: Final = (
     "CAST(sum(line.known_ms) AS bigint), CAST(sum(line.covered_ms) AS bigint), "
     "CAST(sum(CASE WHEN line.rate_id IS NULL THEN 0 ELSE line.known_ms END) AS bigint), "
-    "CAST(coalesce(sum(line.cost_usd), 0) + coalesce(sum(line.billed_energy_usd), 0) AS bigint)"
+    "CAST(coalesce(sum(line.cost_usd), 0) + "
+    "coalesce(sum(CASE WHEN line.rate_id IS NULL THEN 0 ELSE line.billed_energy_usd END), 0) AS bigint)"
 )
 
 
 class DaySum(NamedTuple):
     """What the GPUs of a host cost an owner (None: nobody) on one accounting day, by its start.
 
-    ``priced_ms`` is the part of ``known_ms`` that has a price; ``micro_usd`` holds what power adds to the bill.
+    ``priced_ms`` is the part of ``known_ms`` that has a price; ``micro_usd`` holds what power adds to
+    the bill of that part.
     """
 
     day_ms: int
