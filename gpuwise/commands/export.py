@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import click
 
-from api.resources.by import By
+from api.resources.by import DESCRIPTION, Keys, keys_of
 from core.clock import now_ms
 from core.errors import GpuwiseError, UsageError
 from gpuwise.commands.display import print_json
@@ -104,17 +104,18 @@ def focus(
 @_days
 @click.option(
     "--by",
-    type=click.Choice([key.value for key in By]),
-    help="Costs by this key. Default: every line of the ledger.",
+    metavar="KEY[,KEY]",
+    multiple=True,
+    help=f"Costs by these keys. {DESCRIPTION} Default: every line of the ledger.",
 )
 @database_options
-def csv_(source: Source, *, from_: str | None, to: str | None, out: Path | None, by: str | None) -> int:
-    """Lines of the ledger of whole days as CSV, those without a price among them; or costs by a key."""
+def csv_(source: Source, *, from_: str | None, to: str | None, out: Path | None, by: tuple[str, ...]) -> int:
+    """Lines of the ledger of whole days as CSV, those without a price among them; or costs by one or two keys."""
     if source.as_json:
         raise UsageError("--json and a CSV file are two forms: use gpuwise costs --json")
     start, end = _given(from_, to)
-    if by is not None:
-        _write([_costs(source, start, end, By(by))], out)
+    if by:
+        _write([_costs(source, start, end, keys_of(by))], out)
     elif source.server is not None:
         _write(_from_server(source.server, "exports/lines", {"from": start, "to": end}), out)
     else:
@@ -143,8 +144,8 @@ def _made(source: Source, from_: str, to: str, issuer: Any = None) -> Iterator["
         yield export_of(session, source.settings, now_ms(), from_, to, issuer=issuer)
 
 
-def _costs(source: Source, from_: str, to: str, by: By) -> str:
-    """Costs by a key, as the table command and REST give them."""
+def _costs(source: Source, from_: str, to: str, by: Keys) -> str:
+    """Costs by one or two keys, as the table command and REST give them."""
     from api.paging import to_csv
     from api.resources import costs
     from api.resources.exports import window_of
@@ -156,7 +157,7 @@ def _costs(source: Source, from_: str, to: str, by: By) -> str:
     if source.server is not None:
         from gpuwise.commands.remote import ask_text
 
-        query = {"by": by.value, "since": since, "until": until, "format": "csv"}
+        query = {"by": ",".join(by), "since": since, "until": until, "format": "csv"}
         return ask_text(source.server, f"costs?{_query(query)}")
     with open_session(source.settings) as session:
         scope = scope_of(session, source.settings, now_ms(), since, until)

@@ -57,7 +57,7 @@ def test_a_file_is_written_whole_and_keeps_to_the_specification(
 def test_standard_output_is_the_same_file_from_database_and_server(
     capsys: pytest.CaptureFixture[str], filled_sqlite: str, server: str
 ) -> None:
-    for words in (("focus", "--account", "site 1"), ("csv",), ("csv", "--by", "gpu")):
+    for words in (("focus", "--account", "site 1"), ("csv",), ("csv", "--by", "host,day")):
         found = [
             run(capsys, *words, *OCTOBER, *place)
             for place in (("--database-url", filled_sqlite), ("--server", server))
