@@ -1,19 +1,23 @@
 """Facts that every finding carries, and the sentences rules share."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from core.chart import TimeChart
 from core.clock import iso
 from core.evidence import Evidence, Price
 from core.finding import Range
 
+_iso: Final = lru_cache(maxsize=16)(iso)
+"""The same text for every finding of a run."""
+
 
 def window_facts(evidence: Evidence, coverage_ratio: float) -> dict[str, Any]:
     """Window and coverage, as every finding's evidence has them."""
     return {
-        "window_from": iso(evidence.window.from_ms),
-        "window_to": iso(evidence.window.to_ms),
+        "window_from": _iso(evidence.window.from_ms),
+        "window_to": _iso(evidence.window.to_ms),
         "coverage_ratio": round(coverage_ratio, 4),
     }
 
@@ -50,13 +54,8 @@ def as_facts(name: str, figure: Range) -> Mapping[str, float]:
 
 def time_chart(points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None) -> TimeChart:
     """A chart over time; an hour without data or value has no point, so that the line breaks there."""
-    times_ms: list[int] = []
-    values: list[float] = []
-    for hour_ms, value in points:
-        if value is not None:
-            times_ms.append(hour_ms)
-            values.append(value)
-    return TimeChart(times_ms, values, unit, threshold)
+    known = [(at_ms, value) for at_ms, value in points if value is not None]
+    return TimeChart([at_ms for at_ms, _ in known], [value for _, value in known], unit, threshold)
 
 
 def profile_chart(

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.evidence import GpuEvidence
+from core.hour_columns import rows_of
 from core.hours import GpuHour
 
 PROFILING: Final = ("dram_active_ratio", "tensor_active_ratio", "sm_active_ratio")
+_AT_WORK: Final = ("active_s", "dram_active_ratio", "sm_active_ratio")
 WHOLE: Final = 0.95
 """Share of an hour with work from which its means describe the work and not the pauses."""
 
@@ -22,8 +24,8 @@ class Signs:
 
 def has_counters(gpu: GpuEvidence) -> bool:
     """Profiling counters over at least half of its days with work (hours, where it has no days)."""
-    work = [part for part in gpu.parts if part.active_s > 0]
-    seen = sum(1 for h in work if h.dram_active_ratio is not None and h.sm_active_ratio is not None)
+    work = [counters for active_s, *counters in rows_of(gpu.parts, *_AT_WORK) if active_s > 0]
+    seen = len([1 for dram, sm in work if dram is not None and sm is not None])
     return bool(work) and seen >= 0.5 * len(work)
 
 
@@ -32,9 +34,9 @@ def counter_facts(gpu: GpuEvidence) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for name in PROFILING:
         known = [
-            (value, hour.covered_s)
-            for hour in gpu.parts
-            if hour.active_s > 0 and (value := getattr(hour, name)) is not None
+            (value, covered_s)
+            for active_s, covered_s, value in rows_of(gpu.parts, "active_s", "covered_s", name)
+            if active_s > 0 and value is not None
         ]
         total = sum(seconds for _, seconds in known)
         if total > 0:

@@ -20,6 +20,7 @@ from advisor.waterfall import base_of
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade, NotEvaluated, Range, Subject
+from core.hour_columns import rows_of
 from core.hours import GpuHour
 from core.series import HourSeries, each_since, hours_since
 from core.units import HOUR_MS
@@ -89,9 +90,13 @@ def recent_from_ms(evidence: Evidence) -> int:
 
 
 def _recent_of(hours: Sequence[GpuHour]) -> Recent:
-    active = [hour for hour in hours if hour.active_s >= 0.5 * hour.covered_s > 0]
-    latest = active[-RECENT_WORK_HOURS:]
-    return Recent(latest, whole_hours(latest))
+    times = rows_of(hours, "active_s", "covered_s")
+    active = [
+        (hour, active_s >= WHOLE * covered_s)
+        for hour, (active_s, covered_s) in zip(hours, times, strict=True)
+        if active_s >= 0.5 * covered_s > 0
+    ][-RECENT_WORK_HOURS:]
+    return Recent([hour for hour, _ in active], [hour for hour, is_whole in active if is_whole])
 
 
 def _first_worth(gpu: GpuEvidence, since_ms: int) -> int | None:
@@ -100,20 +105,25 @@ def _first_worth(gpu: GpuEvidence, since_ms: int) -> int | None:
         return since_ms
     found: list[int] = []
     for day in reversed(gpu.days):
-        starts = [
-            day.day_ms + n * HOUR_MS
-            for n in reversed(range(len(day.covered_s)))
-            if day.active_s[n] + 1 >= 0.5 * day.covered_s[n] > 0
+        start_ms, seconds = day.day_ms, zip(day.active_s, day.covered_s, strict=True)
+        at_work = [
+            n for n, (active_s, covered_s) in enumerate(seconds) if active_s + 1 >= 0.5 * covered_s > 0
         ]
-        found += [start for start in starts if start >= since_ms]
-        if len(found) >= RECENT_WORK_HOURS or day.day_ms < since_ms:
+        found += [start for n in reversed(at_work) if (start := start_ms + n * HOUR_MS) >= since_ms]
+        if len(found) >= RECENT_WORK_HOURS or start_ms < since_ms:
             break
     return found[:RECENT_WORK_HOURS][-1] if found else None
 
 
 def whole_hours(hours: Iterable[GpuHour]) -> Sequence[GpuHour]:
     """Hours at work throughout."""
-    return [hour for hour in hours if hour.active_s >= WHOLE * hour.covered_s > 0]
+    found = list(hours)
+    times = rows_of(found, "active_s", "covered_s")
+    return [
+        hour
+        for hour, (active_s, covered_s) in zip(found, times, strict=True)
+        if active_s >= WHOLE * covered_s > 0
+    ]
 
 
 def hours_of(hours: Iterable[GpuHour]) -> float:
@@ -124,12 +134,11 @@ def hours_of(hours: Iterable[GpuHour]) -> float:
 def mean(hours: Iterable[GpuHour], name: str) -> float | None:
     """Mean of a column over covered time; None when it is known for less than half of that."""
     total = known = weighted = 0.0
-    for hour in hours:
-        total += hour.covered_s
-        value = getattr(hour, name)
+    for covered_s, value in rows_of(list(hours), "covered_s", name):
+        total += covered_s
         if value is not None:
-            known += hour.covered_s
-            weighted += value * hour.covered_s
+            known += covered_s
+            weighted += value * covered_s
     return weighted / known if known > 0 and known >= 0.5 * total else None
 
 

@@ -195,6 +195,21 @@ def silence_h(evidence: Evidence, gpu: GpuEvidence) -> float:
 
 def streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     """The unbroken hours up to the last sample in which the GPU did nothing and held next to nothing."""
+    kept, key = streaks(evidence), (gpu.gpu_uuid, limits)
+    if key not in kept:
+        kept[key] = _streak_of(evidence, gpu, limits)
+    return kept[key]
+
+
+def _streaks(_evidence: Evidence) -> dict[tuple[str, EmptyGpuLimits], Streak]:
+    """What was asked for so far."""
+    return {}
+
+
+streaks = OncePerEvidence(_streaks)
+
+
+def _streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     if isinstance(gpu.hours, HourSeries) and _ended_at_work(gpu.days[-1], limits):
         return Streak((), 0, 0.0, 0.0)
     serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())

@@ -49,10 +49,11 @@ def active_hours(
     for engine in engines:
         for hour_ms, busy_s in _busy(engine):
             served[hour_ms] = max(served.get(hour_ms, 0.0), min(1.0, busy_s / 3600))
+    least_s, none = max(1.0, min_coverage_ratio * 3600), 0.0
     return [
-        (hour_ms, max(active_s / covered_s, served.get(hour_ms, 0.0)))
+        (hour_ms, max(active_s / covered_s, served.get(hour_ms, none)))
         for hour_ms, covered_s, active_s in _seen(gpu)
-        if covered_s >= max(1.0, min_coverage_ratio * 3600)
+        if covered_s >= least_s
     ]
 
 

@@ -38,6 +38,19 @@ def refusal(
     evidence: Evidence, engine: EngineEvidence, *, min_busy_s: float, min_coverage_ratio: float
 ) -> Refusal | None:
     """Too little work, not seen up to now, or thin samples; None when the engine can be judged."""
+    kept, key = _refusals(evidence), (engine.identity.engine, min_busy_s, min_coverage_ratio)
+    if key not in kept:
+        kept[key] = _refusal(evidence, engine, min_busy_s, min_coverage_ratio)
+    return kept[key]
+
+
+_refusals: Final = OncePerEvidence[dict[tuple[str, float, float], "Refusal | None"]](lambda _: {})
+"""What was asked for so far: a dozen rules ask with the same thresholds."""
+
+
+def _refusal(
+    evidence: Evidence, engine: EngineEvidence, min_busy_s: float, min_coverage_ratio: float
+) -> Refusal | None:
     if engine.busy_s < min_busy_s:
         return (
             "busy time",

@@ -21,6 +21,7 @@ from advisor.serving import Serving, servings
 from advisor.serving_checks import Refusal
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
+from core.hour_columns import rows_of
 from core.hours import GpuHour
 
 MIN_HELD_RATIO: Final = 0.05
@@ -90,7 +91,7 @@ def mean_activity(gpu: GpuEvidence, limits: ShareableGpuLimits) -> tuple[float, 
         ("sm_active_ratio", limits.max_sm_active_ratio),
         ("busy_ratio", limits.max_busy_ratio),
     ):
-        known = [(value, part.covered_s) for part in gpu.parts if (value := getattr(part, name)) is not None]
+        known = [pair for pair in rows_of(gpu.parts, name, "covered_s") if pair[0] is not None]
         seconds = sum(covered for _, covered in known)
         if seconds > 0:
             mean = sum(value * covered for value, covered in known) / seconds

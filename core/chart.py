@@ -17,7 +17,7 @@ class TimeChart(Mapping[str, Any]):
     def __init__(
         self, times_ms: Sequence[int], values: Sequence[float], unit: str, threshold: float | None
     ) -> None:
-        """Pack points; ``values`` that are not all ``float`` stay as they are, so that none changes its type."""
+        """Pack points, none without a value; values that are not all ``float`` stay as they are, type and all."""
         self._times: Sequence[int] = _packed_times(times_ms)
         self._values: Sequence[float] = (
             array(_REAL, values) if set(map(type, values)) <= {float} else list(values)

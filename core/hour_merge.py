@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from core.activity import Activity
 from core.histogram import Histogram
+from core.hour_columns import rows_of
 from core.hours import BatchPoint, EngineHour, GpuHour, HostHour
 from core.samples import EnergyMethod
 from core.sharing import ShareMethod
@@ -125,7 +126,8 @@ def merged_engine_hours(hours: Sequence[EngineHour], start_ms: int) -> EngineHou
     busy_s = sum(hour.busy_s for hour in hours)
     measured = [hour for hour in hours if hour.busy_energy_j is not None]
     enough = sum(hour.busy_s for hour in measured) >= MIN_ENERGY_SHARE * busy_s
-    sums: dict[str, Any] = {name: known_sum([getattr(h, name) for h in hours]) for name in _ENGINE_SUMS}
+    columns = zip(*rows_of(hours, *_ENGINE_SUMS), strict=True)
+    sums: dict[str, Any] = dict(zip(_ENGINE_SUMS, map(known_sum, columns), strict=True))
     return EngineHour(
         engine=hours[0].engine,
         hour_ms=start_ms,

@@ -1,6 +1,7 @@
 """Hours that are read when they are asked for: a sequence like any other, with its days known before."""
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -115,7 +116,9 @@ class HourSeries(Sequence[H], Generic[H, D]):
 
 def parts_of(hours: Sequence[H]) -> Sequence[H]:
     """What to add up in place of ``hours``: their days where those are known, else themselves."""
-    return hours.parts if isinstance(hours, HourSeries) else hours
+    # Asked so often that looking for the class, which is abstract, shows.
+    parts: Sequence[H] = getattr(hours, "parts", hours)
+    return parts
 
 
 def starts_of(hours: Sequence[H]) -> Sequence[int]:
@@ -173,13 +176,14 @@ def masks_of(days: Sequence[Any], name: str) -> Masks:
 
 def busy_by_median_of(days: Sequence[Any]) -> Mapping[float, tuple[int, int]]:
     """``HourSeries.busy_by_median`` of some days of an engine."""
-    found: dict[float, tuple[int, int]] = {}
+    counts: Counter[float | None] = Counter()
+    busy_s: dict[float | None, int] = {}
     for day in days:
-        for seconds, median in zip(day.busy_s, day.running_p50, strict=True):
-            if median is not None:
-                count, busy_s = found.get(median, (0, 0))
-                found[median] = count + 1, busy_s + seconds
-    return found
+        counts.update(day.running_p50)
+        for median, seconds in zip(day.running_p50, day.busy_s, strict=True):
+            if seconds:
+                busy_s[median] = busy_s.get(median, 0) + seconds
+    return {median: (count, busy_s.get(median, 0)) for median, count in counts.items() if median is not None}
 
 
 def starts_of_masks(masks: Masks) -> list[int]:

@@ -6,8 +6,9 @@ with other values (``dataclasses.replace``) is a plain one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from operator import itemgetter
 from typing import Any, Final
 
@@ -60,6 +61,13 @@ class StoredGpuHour(GpuHour):
         """Equal in all fields."""
         return isinstance(other, GpuHour) and _same(self, other, GpuHour)
 
+    @staticmethod
+    @cache
+    def picker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+        """What takes two fields or more out of an hour's row (``core.hour_columns.rows_of``)."""
+        pick = itemgetter(*(GPU_FIGURES.index(name) for name in names))
+        return lambda hour: pick(hour.raw)
+
 
 class StoredEngineHour(EngineHour):
     """An hour, or a day as one, with its row in the order of ``ENGINE_FIGURES``."""
@@ -77,6 +85,13 @@ class StoredEngineHour(EngineHour):
     def __eq__(self, other: object) -> bool:
         """Equal in all fields."""
         return isinstance(other, EngineHour) and _same(self, other, EngineHour)
+
+    @staticmethod
+    @cache
+    def picker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+        """As of ``StoredGpuHour``."""
+        pick = itemgetter(*(ENGINE_FIGURES.index(name) for name in names))
+        return lambda hour: pick(hour.raw)
 
 
 def _same(one: object, other: object, kind: type[Any]) -> bool:
@@ -143,14 +158,23 @@ def _read(hour: Any) -> tuple[Any, ...]:
     try:
         return hour.parsed  # type: ignore[no-any-return]
     except AttributeError:
-        texts = hour.raw[_JSON_AT : _JSON_AT + len(_JSON)]
-        *levels, profile = json.loads(f"[{','.join([text or '{}' for text in texts])}]")
+        parse_together([hour])
+        return hour.parsed  # type: ignore[no-any-return]
+
+
+def parse_together(hours: Sequence[Any]) -> None:
+    """Have histograms and profiles of stored hours of engines parsed at once, where that was not done yet."""
+    texts = [text or "{}" for hour in hours for text in hour.raw[_JSON_AT : _JSON_AT + len(_JSON)]]
+    parsed = iter(json.loads(f"[{','.join(texts)}]"))
+    for hour, running, waiting, kv_used, profile in zip(hours, parsed, parsed, parsed, parsed, strict=False):
         found = (
-            *(Histogram({float(key): float(s) for key, s in raw.items()}) for raw in levels),
+            *[
+                Histogram({float(key): float(s) for key, s in raw.items()})
+                for raw in (running, waiting, kv_used)
+            ],
             {float(batch): BatchPoint(*point) for batch, point in profile.items()},
         )
         _set_read(hour, found)
-        return found
 
 
 def _figure(at: int) -> property:

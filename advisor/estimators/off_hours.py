@@ -108,9 +108,10 @@ def weekly(hours: Iterable[Hour]) -> Mapping[int, Sequence[float]]:
 
 def is_quiet(shares: Sequence[float], *, max_active: float, weeks_ratio: float) -> bool:
     """Off in enough of the weeks seen: ``weeks_ratio`` of four or more, all of fewer; never of none."""
+    if len(shares) < FULL_WEEKS:
+        return bool(shares) and max(shares) <= max_active
     idle = len([share for share in shares if share <= max_active])
-    needed = ceil(weeks_ratio * len(shares) - 1e-9) if len(shares) >= FULL_WEEKS else len(shares)
-    return bool(shares) and idle >= needed
+    return idle >= ceil(weeks_ratio * len(shares) - 1e-9)
 
 
 def schedule_of(

@@ -45,6 +45,7 @@ from advisor.gpu_work import (
 from advisor.model import Rule, Source, Verdict
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.hour_columns import rows_of
 from core.hours import GpuHour
 
 RULE_ID: Final = "throttled"
@@ -102,18 +103,26 @@ def _slowing(gpu: GpuEvidence, hours: Sequence[GpuHour], limits: ThrottledLimits
     return None
 
 
+_COUNTERS: Final = {"limit": ("slowed_power_s",), "heat": ("slowed_thermal_s", "throttled_s")}
+"""Seconds held back by each cause; the first that is known."""
+
+
 def _held_s(hour: GpuHour, cause: str) -> float | None:
     """Seconds held back: the driver's counters where it has them, else the event bits seen at work."""
-    if cause == "limit":
-        return None if hour.slowed_power_s is None else min(hour.slowed_power_s, hour.covered_s)
-    held_s = hour.throttled_s if hour.slowed_thermal_s is None else hour.slowed_thermal_s
+    known = (held_s for name in _COUNTERS[cause] if (held_s := getattr(hour, name)) is not None)
+    held_s = next(known, None)
     return None if held_s is None else min(held_s, hour.covered_s)
 
 
 def _share(hours: Sequence[GpuHour], cause: str) -> float | None:
-    known = [(held, hour.covered_s) for hour in hours if (held := _held_s(hour, cause)) is not None]
-    covered_s = sum(seconds for _, seconds in known)
-    return sum(held for held, _ in known) / covered_s if covered_s > 0 else None
+    times = rows_of(hours, "covered_s", *_COUNTERS[cause])
+    known = [
+        (min(held[0], covered_s), covered_s)
+        for covered_s, *counters in times
+        if (held := [held_s for held_s in counters if held_s is not None])
+    ]
+    covered_s = sum([seconds for _, seconds in known])
+    return sum([held for held, _ in known]) / covered_s if covered_s > 0 else None
 
 
 def _is_lowered(gpu: GpuEvidence, hours: Sequence[GpuHour]) -> bool:
