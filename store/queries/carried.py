@@ -11,7 +11,8 @@ from store.queries.kinds import ENGINES, GPUS, HOSTS, Kind
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from store.queries.stored_hours import Group, Shelves
+    from store.queries.shelves import Shelves
+    from store.queries.stored_hours import Group
 
 _KINDS: Final[Mapping[str, Kind[Any, Any]]] = {kind.name: kind for kind in (GPUS, ENGINES, HOSTS)}
 _receiver: ContextVar[tuple["Session", "Shelves"]] = ContextVar("receiver")

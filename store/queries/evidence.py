@@ -27,7 +27,8 @@ from store.models.host import HostRow
 from store.queries.chunks import Chunk, in_chunks
 from store.queries.fleet import gpu_counts
 from store.queries.kinds import ENGINES, GPUS, HOSTS
-from store.queries.stored_hours import Group, Shelves, StoredHours
+from store.queries.shelves import Shelves
+from store.queries.stored_hours import Group, StoredHours
 from store.queries.uses import workload_uses
 
 PriceOf = Callable[[GpuIdentity, str | None, int], Price | None]

@@ -3,65 +3,37 @@
 What was read is kept on shelves of bounded size: memory follows what is looked at together, not the fleet.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.days import day_of, folded_by_day, seen_hours
 from core.evidence import Window
-from core.series import D, H, HourSeries, busy_by_median_of, ends_of, last_of_masks, masks_of, starts_of_masks
+from core.series import (
+    D,
+    H,
+    HourSeries,
+    Masks,
+    busy_by_median_of,
+    ends_of,
+    last_of_masks,
+    masks_of,
+    starts_of_masks,
+)
 from core.units import DAY_MS, HOUR_MS
 from store.models.day_pending import DayPendingRow
 from store.queries.carried import leaving
 from store.queries.hours import within
 from store.queries.kinds import Kind
 from store.queries.plain_rows import plain_rows
-from store.rows_as_hours import StoredGpuHour, stored_columns
+from store.queries.shelves import Shelves
+from store.rows_as_hours import StoredEngineHour, StoredGpuHour, parse_together, stored_columns
 
-HOURS_KEPT: Final = 60_000
-"""Hours kept at most, about 2 kB each."""
-GROUPS_KEPT: Final = 6
-"""Groups whose days are kept: two of each kind."""
 V = TypeVar("V")
-
-
-class Shelf(Generic[V]):
-    """The newest things read, up to a weight; older ones make room and are read again when wanted."""
-
-    def __init__(self, most: int, weight: Callable[[V], int]) -> None:
-        self._most = most
-        self._weight = weight
-        self._kept: OrderedDict[Hashable, V] = OrderedDict()
-        self._held = 0
-
-    def get(self, key: Hashable, read: Callable[[], V]) -> V:
-        """What ``read`` gave for ``key``, now or before."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        found = self._kept[key] = read()
-        self._held += self._weight(found)
-        while self._held > self._most and len(self._kept) > 1:
-            _, gone = self._kept.popitem(last=False)
-            self._held -= self._weight(gone)
-        return found
-
-    def peek(self, key: Hashable) -> V | None:
-        """What is kept for ``key``."""
-        return self._kept.get(key)
-
-
-class Shelves:
-    """One set of shelves for all that one run reads."""
-
-    def __init__(self) -> None:
-        self.hours: Shelf[Sequence[Any]] = Shelf(HOURS_KEPT, len)
-        self.days: Shelf[Mapping[int, Sequence[Any]]] = Shelf(GROUPS_KEPT, lambda _: 1)
 
 
 class Group(Generic[H, D]):
@@ -95,6 +67,10 @@ class Group(Generic[H, D]):
             pending = self._pending_days()
             known = pending, {day for day in pending if self._touches(day)} | self._cut_days()
         self.pending, self.stale = known
+
+    def same(self, masks: Masks) -> Masks:
+        """As of ``Shelves``."""
+        return self._shelves.same(masks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, which has a session of its own."""
@@ -253,16 +229,21 @@ class StoredHours(HourSeries[H, D]):
         self._key = key
         days: Sequence[Any] = group.days(key)
         # Only what is small is kept: the days themselves may be put away and read again.
-        self._seen = tuple((day.day_ms, day.seen) for day in days)
+        same = group.same
+        self._seen = same(tuple([(day.day_ms, day.seen) for day in days]))
         # Asked of every engine by every rule on serving; a fleet's engines are few beside its GPUs.
-        self._with = {} if merge is None else {name: masks_of(days, name) for name in ("covered_s", "busy_s")}
+        self._with = (
+            {} if merge is None else {name: same(masks_of(days, name)) for name in ("covered_s", "busy_s")}
+        )
         self._paired = None if merge is None else all(day.paired for day in days)
         self._medians = None if merge is None else busy_by_median_of(days)
         self._ends_s = None if merge is None or not days else ends_of(days)
         self._count: int = sum(seen.bit_count() for _, seen in self._seen)
         self._parts: tuple[H, ...] | None = None
         if merge is not None and days:
-            self._parts = (merge([day.whole for day in days], days[0].day_ms),)
+            wholes = [day.whole for day in days]
+            parse_together([whole for whole in wholes if isinstance(whole, StoredEngineHour)])
+            self._parts = (merge(wholes, days[0].day_ms),)
 
     @property
     def days(self) -> Sequence[D]:
