@@ -44,6 +44,7 @@ class LastRun:
     not_evaluated: tuple[NotEvaluated, ...]
 
 
+@rarely_collected()
 def run(scope: Scope, *, record: bool) -> AdviceView:
     """Run the rules over the scope's window.
 
@@ -61,9 +62,8 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         covered=_covered(followed),
         owner_of=owner_lookup(scope.session),
     )
-    with rarely_collected():
-        judge_fleet(scope, rules)
-        advice = rules.advice()
+    judge_fleet(scope, rules)
+    advice = rules.advice()
     if record:
         kept.record(scope.session, advice, scope.now_ms, rules.subjects)
         _put_aside(scope, rules.left_out)

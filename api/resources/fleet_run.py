@@ -49,8 +49,8 @@ class Job:
     chunks: tuple[Chunk, ...]
 
 
-Said = Sequence[Judged] | bytes | None
-"""What was said of a chunk, here or (packed) elsewhere; None: it holds nothing of the window."""
+Said = Sequence[Judged] | None
+"""What was said of a chunk; None: it holds nothing of the window."""
 
 
 class Chunks:
@@ -88,15 +88,12 @@ def judge_fleet(
     if processes is None:
         processes = 2 if len(chunks) >= LEAST_CHUNKS and _cores() > 1 else 1
     job = Job(_address(scope), scope.settings, scope.now_ms, scope.window, tuple(chunks))
-    with _second_process(job, todo) if processes > 1 else _alone():
+    with _second_process(job, todo, reader) if processes > 1 else _alone():
         judge_here(reader, rules, chunks, todo)
     judge_here(reader, rules, chunks, todo)  # what was given back
     for number in range(len(chunks)):
         said = todo.said.pop(number)
-        if isinstance(said, bytes):
-            said = unpacked(said, reader.session, reader.shelves)
         if said is not None:
-            assert not isinstance(said, bytes)
             rules.take(said)
 
 
@@ -116,8 +113,11 @@ def _alone() -> Iterator[None]:
 
 
 @contextmanager
-def _second_process(job: Job, todo: Chunks) -> Iterator[None]:
-    """A second process takes chunks meanwhile; at the end its last one is waited for."""
+def _second_process(job: Job, todo: Chunks, reader: FleetReader) -> Iterator[None]:
+    """A second process takes chunks meanwhile; at the end its last one is waited for.
+
+    What it says is unpacked as it comes, beside the judging here: afterwards only one of the cores would be at work.
+    """
     here, there = get_context("spawn").Pipe()
     failed: SimpleQueue[BaseException] = SimpleQueue()
 
@@ -127,7 +127,7 @@ def _second_process(job: Job, todo: Chunks) -> Iterator[None]:
             here.send(job)
             while (number := todo.next()) is not None:
                 here.send(number)
-                todo.said[number] = here.recv_bytes()
+                todo.said[number] = unpacked(here.recv_bytes(), reader.session, reader.shelves)
             here.send(None)
         except (OSError, EOFError, PickleError, TypeError, ValueError) as error:
             failed.put(error)
