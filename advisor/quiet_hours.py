@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import add
+from typing import Final
 
 from advisor.estimators import enova
 from advisor.serving import Serving
@@ -32,6 +33,9 @@ def outlines_of(engine: EngineEvidence) -> Sequence[EngineDay]:
     return hours.outlines if isinstance(hours, HourSeries) else engine.days
 
 
+ALL_SEEN: Final = (1,) * HOURS
+
+
 @dataclass(slots=True)
 class _Together:
     """The hours of one day of several replicas: their means over covered time added up, idle time included."""
@@ -42,7 +46,9 @@ class _Together:
 
     def add(self, day: EngineDay) -> None:
         """One replica's day; an hour that was not seen adds nothing to any of the three."""
-        self.count = list(map(add, self.count, map(bool, day.covered_s)))
+        covered_s = day.covered_s
+        seen = ALL_SEEN if all(covered_s) else map(bool, covered_s)
+        self.count = list(map(add, self.count, seen))
         self.running = list(map(add, self.running, day.running_mean))
         self.kv_used_ratio = list(map(add, self.kv_used_ratio, day.kv_mean))
 
