@@ -94,7 +94,7 @@ def _asked(url: str, runs: int) -> float:
 def _get(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 200, answer.text
-    assert answer.json()["items"][0]["cost_usd"] is not None
+    assert len(answer.content) > 100_000
 
 
 def _bare(url: str) -> None:

@@ -6,7 +6,7 @@ for power apart from the GPU's price). A gap in samples is unknown: neither idle
 whole micro-dollars each, so every grouping adds up to the same. Source: cost-model 1, 2 and 5.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated
@@ -14,7 +14,7 @@ from typing import Annotated
 from api.resources.by import AskedBy, By, Keys, key_fields, keys_of
 from api.resources.columns import about
 from api.resources.idle_sharing import IdlePolicy, Sharing
-from api.resources.report import Question, report
+from api.resources.report import Question, Rows, report
 from api.resources.report_filters import NO_FILTERS, Filters
 from api.resources.report_parts import MONEY
 from api.resources.report_sum import LineSum, ratio
@@ -121,6 +121,13 @@ def rows(
     Raises:
         UsageError: keys that are none, or by which idle time cannot be shared out.
     """
+    return list(listing(scope, by, filters, idle=idle))
+
+
+def listing(
+    scope: Scope, by: AskedBy, filters: Filters = NO_FILTERS, *, idle: IdlePolicy = IdlePolicy.KEEP
+) -> Sequence[CostRow]:
+    """The same, each row made when it is looked at."""
     keys = keys_of(by)
     if idle is IdlePolicy.KEEP:
         found = report(scope, Question(keys, MONEY, money=True, filters=filters))
@@ -129,7 +136,7 @@ def rows(
         question = Question(keys, MONEY, money=True, filters=filters, extra=frozenset({"day"}))
         found = report(scope, question, sharing.note)
         sharing.apply(found)
-    return [row_of(key, keys, one) for key, one in found.items()]
+    return Rows(found, lambda key, one: row_of(key, keys, one))
 
 
 def months_closed(scope: Scope) -> list[str]:

@@ -1,9 +1,9 @@
 """Reports: the ledger of a window by one or two keys. Usage, energy, costs, funnel, workloads and pages are made of it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 from api.resources.by import By, Keys
 from api.resources.report_cuts import by_activity, evenly
@@ -87,6 +87,29 @@ def report(scope: Scope, question: Question, each: Each | None = None) -> Sums:
         nobody = sums[None,]
         nobody.label = KINDS[next(iter(nobody.kinds))] if len(nobody.kinds) == 1 else NOT_ATTRIBUTED
     return {key: sums[key] for key in in_order(list(sums))}
+
+
+R = TypeVar("R")
+
+
+class Rows(Sequence[R]):
+    """Rows of a report, each made when it is looked at: of a long report a page needs few."""
+
+    def __init__(self, sums: Sums, row_of: Callable[[tuple[str | None, ...], LineSum], R]) -> None:
+        self._sums = list(sums.items())
+        self._row_of = row_of
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    @overload
+    def __getitem__(self, at: int) -> R: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[R]: ...
+    def __getitem__(self, at: int | slice) -> R | list[R]:
+        if isinstance(at, slice):
+            return [self._row_of(key, one) for key, one in self._sums[at]]
+        return self._row_of(*self._sums[at])
 
 
 def _cut(scope: Scope, question: Question) -> Iterator[tuple[Part, Amounts, Activity | None]]:

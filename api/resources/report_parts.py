@@ -135,7 +135,7 @@ def _stored(scope: Scope, found: Reading, need: Need) -> Iterator[tuple[Part, Am
     width = len(keys)
     for row in rows:
         if row[width] is not None:  # a sum over no line at all
-            yield names.part(row[:width]), dict(zip(need.amounts, row[width:], strict=True))
+            yield names.part(row), dict(zip(need.amounts, row[width:], strict=True))
 
 
 _COLUMNS: Final = (
@@ -155,52 +155,46 @@ class _Names:
     def __init__(self, scope: Scope, rows: Sequence[Sequence[Any]], keys: Sequence[str]) -> None:
         session = scope.session
         at = {name: keys.index(name) for name in keys}
-        self._tables: dict[str, tuple[int, str, Mapping[Any, Any]]] = {}
+        self._places: list[tuple[int, int, Mapping[Any, Any] | None]] = []
         for column, attribute in _ATTRIBUTES.items():
             if column not in at:
                 continue
+            table: Mapping[Any, Any] | None = None
             match column:
                 case "gpu_id":
-                    table: Mapping[Any, Any] = {
-                        gpu.id: gpu.identity for gpu in known_gpus(session.connection())
-                    }
+                    table = {gpu.id: gpu.identity for gpu in known_gpus(session.connection())}
                 case "workload_id":
-                    ids = {row[at[column]] for row in rows} - {None}
-                    table = _workloads(scope, sorted(ids))
+                    table = _workloads(scope, sorted({row[at[column]] for row in rows} - {None}))
                 case "owner_id":
                     table = ledger_sums.owners(session)
                 case "rate_id":
                     table = ledger_sums.rates(session)
-                case _:
+                case "place_id":
                     table = ledger_sums.grids(session)
-            self._tables[attribute] = (at[column], attribute, table)
-        self._day, self._kind = at.get("day_ms"), at.get("kind")
-        self._correction = at.get("is_correction")
+            self._places.append((at[column], Part._fields.index(attribute), table))
 
-    def part(self, key: Sequence[Any]) -> Part:
-        told: dict[str, Any] = {
-            name: table.get(key[at]) for name, (at, _, table) in self._tables.items() if key[at] is not None
-        }
-        return Part(
-            None if self._day is None else key[self._day],
-            told.get("gpu"),
-            None if self._kind is None else key[self._kind],
-            told.get("workload"),
-            told.get("owner"),
-            told.get("rate"),
-            told.get("grid"),
-            self._correction is not None and bool(key[self._correction]),
-        )
+    def part(self, row: Sequence[Any]) -> Part:
+        """What the keys of a row stand for."""
+        told: list[Any] = [*_NOTHING]
+        for at, place, table in self._places:
+            key = row[at]
+            if key is not None:
+                told[place] = key if table is None else table.get(key)
+        return Part._make(told)
 
 
+_NOTHING: Final = Part()
 _ATTRIBUTES: Final = {
+    "day_ms": "at_ms",
+    "kind": "kind",
+    "is_correction": "is_correction",
     "gpu_id": "gpu",
     "workload_id": "workload",
     "owner_id": "owner",
     "rate_id": "rate",
     "place_id": "grid",
 }
-"""Columns with keys of other tables, and what of a part they tell."""
+"""Columns, and what of a part they tell."""
 IDS_AT_ONCE: Final = 10_000
 
 

@@ -34,6 +34,6 @@ def list_costs(
     idle: Annotated[IdlePolicy, Query(description=IDLE)] = IdlePolicy.KEEP,
 ) -> Response:
     """Cost, idle cost, energy cost and carbon; an unpriced GPU has none."""
-    rows = resource.rows(scope, by, filters, idle=idle)
+    rows = resource.listing(scope, by, filters, idle=idle)
     more = {"months_closed": resource.months_closed(scope)}
     return listing.answer(rows, CostRow, ident=("key", "second_key"), window=scope.window, more=more)

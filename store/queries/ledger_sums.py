@@ -189,10 +189,24 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def _rows(session: Session, table: str, asked: "_Asked", where: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    booked = IS_CORRECTION if table == "ledger_day" else "is_correction"
-    named = [booked if name == "is_correction" else name for name in asked.keys]
-    named += [METHOD if name == "energy_method" else f"CAST(sum({name}) AS bigint)" for name in asked.amounts]
-    group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(asked.keys)))}" if asked.keys else ""
+    is_added_up = table == "ledger_total" and set(asked.keys) == set(KEY)
+    named = list(asked.keys)
+    if table == "ledger_day":
+        named = [IS_CORRECTION if name == "is_correction" else name for name in named]
+    for name in asked.amounts:
+        if is_added_up:
+            named.append(name)
+        else:
+            named.append(METHOD if name == "energy_method" else f"CAST(sum({name}) AS bigint)")
+    group = ""
+    if asked.keys and not is_added_up:
+        group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(asked.keys)))}"
     sql = f"SELECT {', '.join(named)} FROM {table} WHERE {' AND '.join([*where, *asked.where])}{group}"
-    for row in session.connection().exec_driver_sql(sql):
-        yield tuple(row)
+    raw: Any = session.connection().connection.driver_connection
+    # Straight from the driver: there may be a row for each GPU and day, and the values are plain.
+    cursor = raw.cursor() if session.get_bind().dialect.name == "sqlite" else raw.cursor(binary=True)
+    try:
+        cursor.execute(sql)
+        yield from cursor.fetchall()
+    finally:
+        cursor.close()
