@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from agent.sources.simulator.cast import HISTORY_DAYS
 from agent.sources.simulator.fleet import fleet
+from core.clock import from_ms
 from core.errors import GpuwiseError
 from core.settings import Settings, load, state_home
 from core.units import DAY_MS, HOUR_MS
@@ -26,6 +27,7 @@ from store.schema import ensure_ready
 
 ANCHOR_KEY: Final = "demo_anchor_ms"
 """Hour of the first seed: the scenario hangs on it, so that a demo opened again later tells the same story."""
+MONEY_KEY: Final = "demo_money"
 MOST_WORKERS: Final = 4
 
 Progress = Callable[[str, int, int], None]
@@ -85,6 +87,7 @@ def seed(
     engine = make_engine(url)
     anchor_ms = _anchor(engine, url, now_ms)
     register(url, anchor_ms)
+    _money(engine, settings, now_ms, days)
     tasks = _tasks(engine, anchor_ms, now_ms - days * DAY_MS, now_ms)
     samples = hours = done = 0
     progress("simulate", done, len(tasks))
@@ -124,6 +127,16 @@ def _anchor(engine: Engine, url: str, now_ms: int) -> int:
             value = str(now_ms // HOUR_MS * HOUR_MS)
             meta.put(session, ANCHOR_KEY, value)
         return int(value)
+
+
+def _money(engine: Engine, settings: Settings, now_ms: int, days: int) -> None:
+    """Owners, budgets and tariff of the demo, once: what somebody changes of them stays."""
+    from gpuwise.demo_money import tell
+
+    with session_scope(engine) as session:
+        if meta.get(session, MONEY_KEY) is None:
+            tell(session, settings, now_ms, f"{from_ms(now_ms - days * DAY_MS):%Y-%m}")
+            meta.put(session, MONEY_KEY, "told")
 
 
 def _tasks(engine: Engine, anchor_ms: int, oldest_ms: int, now_ms: int) -> list[_Task]:
