@@ -10,12 +10,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from api.refusals import sentence
 from core.errors import GpuwiseError, NotFoundError, StoreError, UsageError
 
 __all__ = ["NotFoundError", "PageOf", "install", "problem", "wants_page"]
 
 log = logging.getLogger(__name__)
 
+PLACES: Final = frozenset({"query", "path", "body"})
 MEDIA_TYPE: Final = "application/problem+json"
 DESCRIPTION: Final = "Problem (RFC 9457): what, where, what to do."
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -77,7 +79,7 @@ def install(app: FastAPI, page_of: PageOf | None = None) -> None:
 
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return answer(request, 422, "; ".join(_sentence(item) for item in error.errors()))
+        return answer(request, 422, "; ".join(sentence(item, "body", PLACES) for item in error.errors()))
 
     def ours(request: Request, error: Exception) -> Response:
         status = next(code for kind, code in STATUS if isinstance(error, kind))
@@ -99,8 +101,3 @@ STATUS: Final[tuple[tuple[type[GpuwiseError], int], ...]] = (
     (StoreError, 503),
     (GpuwiseError, 400),
 )
-
-
-def _sentence(item: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in item["loc"] if part not in {"query", "path", "body"})
-    return f"{where or 'body'}: {str(item['msg']).lower()}"

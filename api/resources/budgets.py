@@ -9,9 +9,10 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from sqlalchemy.orm import Session
 
+from api.refusals import sentence
 from api.resources.columns import about
 from api.resources.forecast import Cell, MonthSpend, fitting, hosts_of, month_of, read_month
-from api.resources.price_specs import decimal_of, sentence
+from api.resources.price_specs import decimal_of
 from api.text import Storable
 from core.clock import from_ms
 from core.errors import NotFoundError, UsageError

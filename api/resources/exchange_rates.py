@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from sqlalchemy.orm import Session
 
+from api.refusals import sentence
 from api.resources.columns import about
 from api.resources.moments import check_year
-from api.resources.price_specs import STRICT, currency_of, decimal_of, sentence
+from api.resources.price_specs import STRICT, currency_of, decimal_of
 from api.resources.table_csv import read, refused, written
 from core.clock import from_ms, to_ms
 from core.errors import NotFoundError, UsageError
@@ -121,7 +122,7 @@ def parsed(given: Mapping[str, Any]) -> RateBody:
     try:
         return RateBody.model_validate(dict(given))
     except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+        raise UsageError("; ".join(sentence(item, "rate") for item in error.errors())) from error
 
 
 def remove(session: Session, id_: int) -> None:

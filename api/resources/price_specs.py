@@ -1,15 +1,17 @@
 """Prices as people give them: in a request, a row of a file, or flags of the command line; checked in one place."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from api.refusals import sentence, shown
 from api.resources.owner_specs import when
 from api.resources.table_csv import read, written
-from api.text import Storable
+from api.text import Named, Storable
 from catalog.currencies import CURRENCIES
 from core.clock import iso
 from core.errors import UsageError
@@ -21,6 +23,10 @@ from ledger.price_terms import SpotTerms
 from ledger.prices import plain
 
 SiteOf = Callable[[str | None], Site]
+_AMOUNT: Final = re.compile(
+    r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,4})?|[+-]?\.[0-9]{1,40}|[+-]?(nan|inf(inity)?)",
+    re.IGNORECASE,
+)
 STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
 
@@ -31,11 +37,11 @@ def decimal_of(most: Decimal, places: int) -> Callable[[Any], Any]:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-            raise ValueError(f"{value!r} is no amount: give a decimal string such as 2.50, or a number")  # noqa: TRY004 - pydantic's way to refuse
-        try:
-            amount = Decimal(str(value).strip())
-        except InvalidOperation:
-            raise ValueError(f"{value!r} is no amount: give a decimal string such as 2.50") from None
+            raise ValueError(f"{shown(value)} is no amount: give a decimal string such as 2.50, or a number")  # noqa: TRY004 - pydantic's way to refuse
+        text = str(value).strip()
+        if isinstance(value, str) and not _AMOUNT.fullmatch(text):
+            raise ValueError(f"{shown(value)} is no amount: give a decimal string such as 2.50")
+        amount = Decimal(text)
         if not amount.is_finite() or not 0 <= amount <= most:
             raise ValueError(f"{value} is out of bounds: give 0 or more, at most {most:,}")
         if amount != round(amount, places):
@@ -93,7 +99,7 @@ class PriceBody(BaseModel):
     model_config = STRICT
 
     scope_kind: str = Field(description=f"What it is for: {', '.join(Scope)}.")
-    scope_value: Storable = Field(
+    scope_value: Named = Field(
         "", max_length=255, description="Which GPU, host, key=value, …; empty for all."
     )
     usd_per_gpu_hour: Amount | None = Field(
@@ -114,7 +120,7 @@ class PriceBody(BaseModel):
         description="In force from: a time, or a day in the accounting time zone. Default: since ever.",
     )
     valid_to: str | None = Field(None, max_length=40, description="In force until; default: still.")
-    commitment: Storable | None = Field(
+    commitment: Named | None = Field(
         None, max_length=255, description="Name of the reservation it belongs to."
     )
     committed_gpus: int | None = Field(None, ge=1, le=10_000_000, description="GPUs of the commitment.")
@@ -277,12 +283,3 @@ def _amount(body: PriceBody, currency: str, inputs: OwnedInputs | SpotTerms | No
     if given is None:
         raise UsageError("amount_per_gpu_hour is not given: say what a GPU-hour costs, or give owned inputs")
     return given
-
-
-def sentence(item: Any) -> str:
-    """What a check of a request says, with the field and the value it got."""
-    where = ".".join(str(part) for part in item["loc"]) or "price"
-    said = str(item["msg"]).removeprefix("Value error, ")
-    if item["type"] == "value_error" or item["type"] == "missing":
-        return f"{where}: {said[0].lower()}{said[1:]}"
-    return f"{where} is {item['input']!r}: {said[0].lower()}{said[1:]}"

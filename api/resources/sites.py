@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy.orm import Session
 
+from api.refusals import sentence
 from api.resources.columns import about
 from api.resources.owner_specs import when
 from api.resources.places import place_lookup
-from api.resources.price_specs import sentence
 from api.resources.tariffs import between
-from api.text import Storable
+from api.text import Named, Storable
 from core.clock import from_ms, iso
 from core.errors import NotFoundError, UsageError
 from core.settings import Settings
@@ -34,10 +34,10 @@ class SiteBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    name: Storable = Field(max_length=255, description="In your own words; figures carry it.")
+    name: Named = Field(max_length=255, description="In your own words; figures carry it.")
     scope_kind: str = Field("all", description=f"What it is for: {', '.join(Scope)}.")
-    scope_value: Storable = Field("", max_length=255, description="Which host or cluster; empty for all.")
-    tariff: Storable | None = Field(None, max_length=255, description="Name of a tariff.")
+    scope_value: Named = Field("", max_length=255, description="Which host or cluster; empty for all.")
+    tariff: Named | None = Field(None, max_length=255, description="Name of a tariff.")
     pue: float | None = Field(None, description="Power usage effectiveness, 1 to 3.")
     host_share_ratio: float | None = Field(
         None, description="The node's other power on top of GPU draw, 0 to 2; where measured, what stands in."
@@ -71,7 +71,7 @@ def parsed(given: Mapping[str, Any]) -> SiteBody:
     try:
         return SiteBody.model_validate(dict(given))
     except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+        raise UsageError("; ".join(sentence(item, "site") for item in error.errors())) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from api.refusals import sentence
 from api.resources.moments import moment
-from api.resources.price_specs import decimal_of, sentence
+from api.resources.price_specs import decimal_of
 from api.resources.table_csv import read, written
-from api.text import Storable
+from api.text import Named, Storable
 from core.clock import iso
 from core.errors import UsageError
 from core.settings import Settings
@@ -69,7 +70,7 @@ class TariffBody(BaseModel):
 
     model_config = STRICT
 
-    name: Storable = Field(max_length=255, description="What site profiles call it.")
+    name: Named = Field(max_length=255, description="What site profiles call it.")
     time_zone: Storable | None = Field(
         None, max_length=100, description="Of the local clock, such as Europe/Berlin; needed with periods."
     )
@@ -94,7 +95,7 @@ def parsed(given: Mapping[str, Any]) -> TariffBody:
     try:
         return TariffBody.model_validate(dict(given))
     except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+        raise UsageError("; ".join(sentence(item, "tariff") for item in error.errors())) from error
 
 
 def tariff_of(body: TariffBody, settings: Settings, now_ms: int) -> Tariff:

@@ -190,7 +190,7 @@ GOOD: Final = {"name": "vision", "scope_kind": "team", "scope_value": "vision", 
 
 BAD: Final[list[tuple[dict[str, Any], int, str]]] = [
     ({"amount_usd": "-1"}, 422, "amount_usd"),
-    ({"amount_usd": "NaN"}, 422, "nan is out of bounds"),
+    ({"amount_usd": "NaN"}, 422, "NaN is out of bounds"),
     ({"amount_usd": "many"}, 422, "'many' is no amount"),
     ({"amount_usd": "1.005"}, 422, "too fine"),
     ({"from_month": "October"}, 400, "from_month is 'October': give a month such as 2026-10"),

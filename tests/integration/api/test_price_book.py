@@ -138,7 +138,7 @@ def test_another_currency_needs_a_rate_and_is_priced_at_that_of_the_time(book: T
         ({"from_day": "20261001"}, "from_day is '20261001'"),
         ({"usd_per_unit": "0"}, "usd_per_unit 0"),
         ({"usd_per_unit": "-1"}, "-1 is out of bounds"),
-        ({"usd_per_unit": "NaN"}, "nan is out of bounds"),
+        ({"usd_per_unit": "NaN"}, "NaN is out of bounds"),
         ({"usd_per_unit": "0.0000000000001"}, "12 decimals"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_rate_that_cannot_be_is_refused(client: TestClient, change: dict[str, 
     body = {"currency": "EUR", "from_day": "2026-10-05", "usd_per_unit": "1.1"} | change
     answer = client.post("/api/v1/exchange-rates", json=body)
     assert answer.status_code in {400, 422}
-    assert says in answer.json()["detail"].replace("NaN", "nan")
+    assert says in answer.json()["detail"]
     assert get(client, "exchange-rates")["items"] == []
 
 
@@ -166,7 +166,7 @@ COMMIT = {
     ("change", "says"),
     [
         ({}, "amount_per_gpu_hour is not given"),
-        ({"usd_per_gpu_hour": "-1"}, "usd_per_gpu_hour: value error, -1 is out of bounds"),
+        ({"usd_per_gpu_hour": "-1"}, "usd_per_gpu_hour: -1 is out of bounds"),
         ({"usd_per_gpu_hour": "nan"}, "nan is out of bounds"),
         ({"usd_per_gpu_hour": "1e10"}, "1e10 is out of bounds"),
         ({"usd_per_gpu_hour": "0.1234567"}, "6 decimals"),
