@@ -4,13 +4,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from core.activity import Activity
 from core.readings import GpuIdentity
-from core.units import HOUR_MS
 from store.known import known_gpus
-from store.models.gpu_hour import GpuHourRow
+from store.retention import hours_purged_until_ms
 from store.usage_shares import MIG_SLICE
 
 HOUR: Final = (
@@ -45,7 +44,7 @@ class LedgerGpu:
     Attributes:
         id: its key. identity: as the driver names it.
         first_ms, until_ms: start of its first and end of its newest sample.
-        purged_until_ms: hours before this one are past their age and gone; 0: none are.
+        purged_until_ms: hours before this one are past their age, and their lines stay as they are; 0: none are.
     """
 
     id: int
@@ -57,15 +56,15 @@ class LedgerGpu:
 
 def ledger_gpus(connection: Connection, ids: Collection[int] | None = None) -> list[LedgerGpu]:
     """Cards (default all) with samples, by host, index and UUID; a MIG slice is a part of one, and not here."""
-    oldest_ms = connection.execute(select(func.min(GpuHourRow.hour_ms))).scalar() or 0
+    purged_ms = hours_purged_until_ms(connection)
     found = []
     for gpu in known_gpus(connection, ids):
         if gpu.identity.is_slice or gpu.first_sample_ms is None or gpu.seen_until_ms is None:
             continue
-        purged = gpu.first_sample_ms - gpu.first_sample_ms % HOUR_MS < oldest_ms
+        purged = gpu.first_sample_ms < purged_ms
         found.append(
             LedgerGpu(
-                gpu.id, gpu.identity, gpu.first_sample_ms, gpu.seen_until_ms, oldest_ms if purged else 0
+                gpu.id, gpu.identity, gpu.first_sample_ms, gpu.seen_until_ms, purged_ms if purged else 0
             )
         )
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Table, delete, func, select, text
+from sqlalchemy import Connection, Engine, Table, delete, func, insert, select, text
 from sqlalchemy.exc import OperationalError
 
 from core.clock import from_ms
@@ -25,6 +25,7 @@ from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.host_share import HostShareRow
 from store.models.job_run import JobRunRow
+from store.models.meta import MetaRow
 from store.models.rollup_pending import RollupPendingRow
 from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
@@ -37,6 +38,7 @@ _OWNER: Final = {
     "engine_sample": "engine",
     "host_sample": "host",
 }
+PURGED_KEY: Final = "hours_purged_until_ms"
 LOCK_WAIT_S: Final = 5
 """How long a partition's drop waits for readers; after that the next run tries again."""
 
@@ -78,6 +80,8 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
     with engine.begin() as connection:
         for model in (GpuHourRow, EngineHourRow, HostHourRow, UsageHourRow):
             result.hours += connection.execute(delete(model).where(model.hour_ms < hour_before_ms)).rowcount
+        if result.hours:
+            _tell_purged(connection, hour_before_ms)
         for days in (GpuDayRow, EngineDayRow, HostDayRow, HostShareRow, UsageDayRow, DayPendingRow):
             connection.execute(delete(days).where(days.day_ms < hour_before_ms))
         result.events += connection.execute(
@@ -88,6 +92,19 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
             delete(JobRunRow).where(JobRunRow.started_at < from_ms(raw_day * DAY_MS))
         ).rowcount
     return result
+
+
+def hours_purged_until_ms(connection: Connection) -> int:
+    """Hours before this one may be gone, whatever is imported again from before it; 0: none are."""
+    told = connection.execute(select(MetaRow.value).where(MetaRow.key == PURGED_KEY)).scalar()
+    return 0 if told is None else int(told)
+
+
+def _tell_purged(connection: Connection, before_ms: int) -> None:
+    """Keep the furthest that hours were ever purged to: raising ``hour_days`` brings none back."""
+    if before_ms > hours_purged_until_ms(connection):
+        connection.execute(delete(MetaRow).where(MetaRow.key == PURGED_KEY))
+        connection.execute(insert(MetaRow).values(key=PURGED_KEY, value=str(before_ms)))
 
 
 def _pending_days(connection: Connection) -> set[int]:

@@ -49,6 +49,8 @@ def prepare(session: Session, settings: Settings) -> bool:
     told, zone = digest(settings), settings.accounting_time_zone
     if meta.get(session, DIGEST_KEY) == told:
         return False
+    # Marked before lines are removed: of days of silence there is nothing else to know them by.
+    ledger_pending.mark(session, 0, None)
     before = meta.get(session, ZONE_KEY)
     if before not in {None, zone}:
         closed = ledger_months.listing(session)
@@ -58,7 +60,6 @@ def prepare(session: Session, settings: Settings) -> bool:
                 f"set it back to {before!r}; closed months stay as they are"
             )
         ledger_lines.remove_days_with_hours(session)
-    ledger_pending.mark(session, 0, None)
     meta.put(session, DIGEST_KEY, told)
     meta.put(session, ZONE_KEY, zone)
     return True

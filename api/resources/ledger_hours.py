@@ -82,6 +82,8 @@ def _lines(
     workloads = workload_keys(session, workloads_in(uses.values()))
     for gpu in gpus:
         first_ms = max(gpu.first_ms, gpu.purged_until_ms)
+        if gpu.purged_until_ms > from_ms:
+            hours[gpu.id] = {at: row for at, row in hours[gpu.id].items() if at >= gpu.purged_until_ms}
         if not hours[gpu.id] and (gpu.until_ms <= from_ms or first_ms >= to_ms):
             continue
         stretches = book.stretches(gpu, from_ms, to_ms)

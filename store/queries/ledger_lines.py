@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from store import ledger_totals
 from store.ledger_writer import COLUMNS
 from store.models.gpu import GpuRow
-from store.models.gpu_hour import GpuHourRow
 from store.models.ledger_day import LedgerDayRow
+from store.retention import hours_purged_until_ms
 
 AT_ONCE: Final = 5_000
 
@@ -55,8 +55,7 @@ def span_of_samples(session: Session) -> tuple[int, int] | None:
 
 
 def remove_days_with_hours(session: Session) -> None:
-    """Remove lines that can be made anew: those of days whose hours are still there."""
-    oldest_ms = session.execute(select(func.min(GpuHourRow.hour_ms))).scalar()
-    if oldest_ms is not None:
-        session.execute(delete(LedgerDayRow).where(LedgerDayRow.to_ms > oldest_ms))
-        ledger_totals.forget(session.connection())
+    """Remove lines that can be made anew: those of days whose hours are still there. Their days are to be marked before."""
+    purged_ms = hours_purged_until_ms(session.connection())
+    session.execute(delete(LedgerDayRow).where(LedgerDayRow.to_ms > purged_ms))
+    ledger_totals.forget(session.connection())
