@@ -14,6 +14,7 @@ from api.resources.report_parts import MONEY, USAGE, Amounts, Part
 from api.resources.report_sum import LineSum
 from api.resources.scope import Scope
 from core.clock import from_ms
+from core.evidence import Window
 from core.readings import WorkloadKey
 from core.units import HOUR_MS, J_PER_KWH
 from store.queries import hour_sums
@@ -44,8 +45,10 @@ class WorkloadView:
     energy_kwh: Annotated[float | None, about("Energy at the GPUs; null: not known.")]
     carbon_g: Annotated[float | None, about("Of site energy, gCO2e, location-based.")]
     price_basis: Annotated[str | None, about("Where the prices come from.")]
-    first_seen_at: Annotated[datetime | None, about("Start of its first clock hour in the window, UTC.")]
-    last_seen_at: Annotated[datetime | None, about("End of its last clock hour in the window, UTC.")]
+    first_seen_at: Annotated[
+        datetime | None, about("Start of its first clock hour, not before the window, UTC.")
+    ]
+    last_seen_at: Annotated[datetime | None, about("End of its last clock hour, not after the window, UTC.")]
 
 
 @dataclass(slots=True)
@@ -79,10 +82,10 @@ def rows(scope: Scope, filters: Filters = NO_FILTERS) -> list[WorkloadView]:
         workload_text(workload): (first_ms, last_ms)
         for workload, first_ms, last_ms in hour_sums.workloads_seen(scope.session, scope.window)
     }
-    return [_row(text, found[text], seen.get(text)) for text in sorted(found)]
+    return [_row(text, found[text], seen.get(text), scope.window) for text in sorted(found)]
 
 
-def _row(text: str, found: _Found, seen: tuple[int, int] | None) -> WorkloadView:
+def _row(text: str, found: _Found, seen: tuple[int, int] | None, window: Window) -> WorkloadView:
     workload, one = found.workload, found.total
     used = usage.row_of((text,), (By.WORKLOAD,), one)
     return WorkloadView(
@@ -103,6 +106,6 @@ def _row(text: str, found: _Found, seen: tuple[int, int] | None) -> WorkloadView
         energy_kwh=None if one.energy_j is None else one.energy_j / J_PER_KWH,
         carbon_g=one.carbon_g,
         price_basis=one.basis,
-        first_seen_at=None if seen is None else from_ms(seen[0]),
-        last_seen_at=None if seen is None else from_ms(seen[1] + HOUR_MS),
+        first_seen_at=None if seen is None else from_ms(max(seen[0], window.from_ms)),
+        last_seen_at=None if seen is None else from_ms(min(seen[1] + HOUR_MS, window.to_ms)),
     )
