@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from advisor import quiet_hours
 from advisor.claims import proven
 from advisor.clock_peers import Look, looks
 from advisor.digest import Digest, digests
 from advisor.gpu_work import recents
 from advisor.idle import idle_gpus
 from advisor.model import Counted, Limits, Rule, Verdict, counted
+from advisor.quiet_hours import together
 from advisor.rules import RULES
 from advisor.serving import Serving, servings
 from advisor.waterfall import Spend
@@ -101,6 +103,7 @@ class Judged:
     looks: Mapping[str, Look]
     idle: frozenset[str]
     servings: tuple[Serving, ...]
+    together: quiet_hours.Groups
 
 
 class AdviceRun:
@@ -120,6 +123,7 @@ class AdviceRun:
         self._looks: dict[str, Look] = {}
         self._idle: set[str] = set()
         self._servings: dict[str, Serving] = {}
+        self._together: quiet_hours.Groups = {}
         self._spend = Spend()
 
     def feed(self, chunk: Evidence) -> None:
@@ -131,7 +135,7 @@ class AdviceRun:
         alone = (
             [each for each in self._rules if each[0].scope == "gpu"] if chunk.gpus or chunk.engines else []
         )
-        figures = digests(chunk), looks(chunk), idle_gpus(chunk), servings(chunk)
+        figures = digests(chunk), looks(chunk), idle_gpus(chunk), servings(chunk), together(chunk)
         return Judged(chunk, {rule.id: _judge(rule, limits, chunk) for rule, limits in alone}, *figures)
 
     def take(self, judged: Judged) -> None:
@@ -143,6 +147,7 @@ class AdviceRun:
         self._looks.update(judged.looks)
         self._idle |= judged.idle
         self._servings.update((each.engine.identity.engine, each) for each in judged.servings)
+        quiet_hours.join(self._together, judged.together)
         self._spend.add(chunk)
         for rule_id, said in judged.said.items():
             self._said[rule_id].add(said, rule_id)
@@ -156,6 +161,7 @@ class AdviceRun:
             looks.put(fleet, self._looks)
             idle_gpus.put(fleet, frozenset(self._idle))
             recents.put(fleet, {})
+            together.put(fleet, self._together)
             servings.put(fleet, tuple(self._servings[each.identity.engine] for each in fleet.engines))
         if fleet is not None and (fleet.gpus or fleet.engines):
             for rule, limits in self._rules:

@@ -312,13 +312,16 @@ def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
     """Whether some hour could be parked nearly throughout with a model's memory; of stored ones told by the days."""
     if not isinstance(gpu.hours, HourSeries):
         return True
-    return any(
-        parked_s + ROUNDING_S >= limits.whole_hour_ratio * covered_s
-        for day in gpu.days
-        if max(day.parked_s) + ROUNDING_S >= limits.whole_hour_ratio * min(day.covered_s)
-        for parked_s, covered_s in zip(day.parked_s, day.covered_s, strict=True)
-        if parked_s
-    )
+    share = limits.whole_hour_ratio
+    for day in gpu.days:
+        parked_s, covered_s = day.parked_s, day.covered_s
+        if max(parked_s) + ROUNDING_S >= share * min(covered_s) and any(
+            seconds + ROUNDING_S >= share * covered
+            for seconds, covered in zip(parked_s, covered_s, strict=True)
+            if seconds
+        ):
+            return True
+    return False
 
 
 def _days(evidence: Evidence, hours: Sequence[ParkedHour], limits: ParkedModelLimits) -> int:

@@ -149,14 +149,14 @@ def _blind(serving: Serving) -> Refusal | None:
 
 
 def _judged(evidence: Evidence, group: Sequence[Serving], limits: TooManyReplicasLimits) -> Iterator[Finding]:
-    need = _need(group, limits)
+    need = _need(evidence, group, limits)
     if need.gone[1] > 0:
         yield _fewer(evidence, group, need, limits)
     elif need.quiet_ratio is not None and need.quiet_ratio >= limits.min_quiet_ratio:
         yield _by_the_hour(evidence, group, need, limits)
 
 
-def _need(group: Sequence[Serving], limits: TooManyReplicasLimits) -> Need:
+def _need(evidence: Evidence, group: Sequence[Serving], limits: TooManyReplicasLimits) -> Need:
     peaks = [peak_tokens_per_s(each) for each in group]
     load = sum(peaks)
     rates = [_slo_rate(each, peak, limits) for each, peak in zip(group, peaks, strict=True)]
@@ -170,7 +170,7 @@ def _need(group: Sequence[Serving], limits: TooManyReplicasLimits) -> Need:
         replica_tokens_per_s=weakest,
         batch=min(batch for _, batch in rates),
         gone=(min(low, spare), min(middle, spare), min(high, spare)),
-        quiet_ratio=quiet_ratio(group),
+        quiet_ratio=quiet_ratio(evidence, group),
     )
 
 

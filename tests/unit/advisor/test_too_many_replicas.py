@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_builders import fleet, judge, replica
 
+from advisor import quiet_hours
 from advisor.engine import advise
 from advisor.rules import small_batch
 from advisor.rules.too_many_replicas import RULE, TooManyReplicasLimits
+from advisor.serving_checks import replica_groups
 from core.evidence import EngineEvidence
 from core.finding import Finding, Grade, NotEvaluated
 
@@ -221,3 +223,35 @@ def test_at_least_one_stays_and_the_saving_is_that_of_whole_gpus(running: float,
         assert 1 <= then <= count
         if finding.saving.cash_usd_month is not None:
             assert finding.saving.cash_usd_month.p50 == pytest.approx((count - then) * 1825.0)
+
+
+def test_hours_at_the_thresholds_are_added_up_in_the_replicas_own_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Means on a threshold but for the last bit: chunks add them up in another order, and one fleet must have one answer."""
+    read: list[str] = []
+
+    def outlines(engine: EngineEvidence) -> Any:
+        read.append(engine.identity.engine)
+        return engine.days
+
+    monkeypatch.setattr(quiet_hours, "outlines_of", outlines)
+    near = [replica(i, running=4.0, kv_used=0.1, settings=LIMITED) for i in (1, 2, 3)]
+    far = [replica(i, settings=LIMITED) for i in (1, 2, 3)]
+    whole = fleet(*near)
+    quiet_hours.quiet_ratio(whole, replica_groups(whole)[0])
+    assert len(read) == 3
+    read.clear()
+    whole = fleet(*far)
+    assert quiet_hours.quiet_ratio(whole, replica_groups(whole)[0]) == 1.0
+    assert not read
+
+
+def test_the_hours_of_chunks_are_those_of_the_fleet() -> None:
+    engines = [by_the_clock(i, 8 + i) for i in (1, 2, 3)]
+    together: quiet_hours.Groups = {}
+    for engine in engines:
+        quiet_hours.join(together, quiet_hours.together(fleet(engine)))
+    ((_, days),) = together.items()
+    ((_, at_once),) = quiet_hours.together(fleet(*engines)).items()
+    assert days == at_once
