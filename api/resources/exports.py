@@ -21,7 +21,7 @@ from core.clock import from_ms, to_ms
 from core.errors import NotFoundError, UsageError
 from core.evidence import Window
 from core.settings import Settings
-from core.units import HOUR_MS
+from core.units import HOUR_MS, SECOND_MS
 from core.user_price import COMMITTED, UserPrice
 from ledger.calendar import Calendar, Span, utc_month_parts
 from ledger.focus import Charge, Issuer, Row, billing_period, is_unpriced, rows_of
@@ -65,12 +65,12 @@ class Export:
     """A file in the making; ``summary`` is whole when all rows were taken.
 
     Attributes:
-        charges: what it is made of. data: from the first sample to the end of the newest, whole hours.
+        charges: what it is made of. data: from the first sample to the end of the newest, whole seconds.
         issuer: who bills.
     """
 
     charges: Charges
-    data: Window | None
+    data: Window
     issuer: Issuer
     summary: Summary
     _seen: dict[int, Seen] = field(init=False, default_factory=dict)
@@ -120,8 +120,6 @@ class Export:
 
     def _unused(self, day: Span, used: dict[tuple[int, str], int]) -> Iterator[Row]:
         """Committed hours of a day that nobody used, as far as anything was seen at all then."""
-        if self.data is None:
-            return
         for price in self.charges.user_prices.values():
             if not is_counted(price):
                 continue
@@ -187,20 +185,21 @@ def export(
         UsageError: a day that cannot be read, or ``from`` not before ``to``. NotFoundError: nothing is known of them.
     """
     asked = window_of(settings, from_, to)
-    data = span_of_samples(session)
-    hours = None if data is None else Window(data[0] - data[0] % HOUR_MS, data[1] + -data[1] % HOUR_MS)
-    if hours is None or hours.to_ms <= asked.from_ms or hours.from_ms >= asked.to_ms:
-        held = (
-            ""
-            if hours is None
-            else f"; there are some from {_day(settings, hours.from_ms)} to {_day(settings, hours.to_ms - 1)}"
-        )
+    span = span_of_samples(session)
+    if span is None:
         raise NotFoundError(
-            f"there are no samples from {from_} to {to}{held}: give other days, or import history"
+            f"there are no samples from {from_} to {to}, and none at all: import history first"
+        )
+    data = Window(span[0] - span[0] % SECOND_MS, span[1] + -span[1] % SECOND_MS)
+    hours = Window(data.from_ms - data.from_ms % HOUR_MS, data.to_ms + -data.to_ms % HOUR_MS)
+    if hours.to_ms <= asked.from_ms or hours.from_ms >= asked.to_ms:
+        first, last = (_day(settings, at_ms) for at_ms in (hours.from_ms, hours.to_ms - 1))
+        raise NotFoundError(
+            f"there are no samples from {from_} to {to}, but from {first} to {last}: give other days, or import history"
         )
     charges = read_charges(Scope(session, settings, now_ms, asked), hours)
     summary = Summary(from_ms(asked.from_ms), from_ms(asked.to_ms))
-    return Export(charges, hours, issuer or Issuer(), summary)
+    return Export(charges, data, issuer or Issuer(), summary)
 
 
 def window_of(settings: Settings, from_: str, to: str) -> Window:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from conftest import client_for
-from fleet_for_tests import GIB, HOUR, NOW, SPAN, T0, A, B, C
-from ledger_for_tests import price, settings, sums
+from fleet_for_tests import GIB, HOUR, NOW, SPAN, T0, A, B, C, sample
+from ledger_for_tests import ingest, price, settings, sums
 from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
@@ -173,6 +173,15 @@ def test_committed_hours_are_used_or_unused_and_the_upfront_is_bought_once(engin
     assert sum(row["ChargeCategory"] == "Purchase" for row in later) == 1
 
 
+def test_what_has_not_been_seen_yet_is_not_unused(engine: Engine) -> None:
+    add_price(engine, "0.50", commitment="cud-7", committed_gpus=2)
+    ingest(engine, [sample(B, 12, Activity.BUSY, 200.0)], T0 + 3 * HOUR)
+    rows, _ = focus(engine)
+    (unused,) = [row for row in rows if row["CommitmentDiscountStatus"] == "Unused"]
+    assert Decimal(unused["PricingQuantity"]) == pytest.approx(Decimal(130) / 60)
+    assert unused["ChargePeriodEnd"] == "2026-10-05T02:10:00Z"
+
+
 def test_a_commitment_in_a_currency_without_a_rate_is_left_out_and_said(engine: Engine) -> None:
     add_price(engine, "0.50", commitment="cud-9", committed_gpus=3, currency="EUR")
     rows, said = focus(engine)
@@ -293,7 +302,7 @@ def test_days_that_cannot_be_read_are_refused(from_: str, to: str, said: str) ->
 
 
 def test_days_without_samples_are_said_with_those_that_have_some(engine: Engine) -> None:
-    with pytest.raises(NotFoundError, match="some from 2026-10-05 to 2026-10-05"):
+    with pytest.raises(NotFoundError, match="but from 2026-10-05 to 2026-10-05"):
         focus(engine, "2026-01", "2026-02")
 
 
