@@ -100,7 +100,7 @@ def _refusal(other: UserPrice, price: UserPrice, *, supersede: bool) -> str | No
     if not supersede:
         return (
             f"{described(price)}: overlaps price {other.id} ({described(other)}): "
-            "end the older one first, or supersede it, which ends it where the new one starts"
+            "end the older one first, or replace it (--replace, over REST supersede=true), which ends it where the new one starts"
         )
     if other.valid_from_ms >= price.valid_from_ms:
         return (

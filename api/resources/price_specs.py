@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from api.refusals import sentence, shown
-from api.resources.owner_specs import when
+from api.resources.moments import moment
 from api.resources.table_csv import read, written
 from api.text import Named, Storable
 from catalog.currencies import CURRENCIES
@@ -159,6 +159,14 @@ def price_of(body: PriceBody, settings: Settings, now_ms: int, site_of: SiteOf) 
     """
     currency = currency_of(body.currency)
     inputs = _inputs(body, currency, site_of)
+    zone = settings.accounting_time_zone
+    from_ms = 0 if body.valid_from is None else moment(body.valid_from, zone, now_ms, "valid_from")
+    to_ms = None if body.valid_to is None else moment(body.valid_to, zone, now_ms, "valid_to")
+    if to_ms is not None and to_ms <= from_ms:
+        start = "1970" if body.valid_from is None else body.valid_from
+        raise UsageError(
+            f"valid_to is {body.valid_to!r}, not after valid_from ({start}): give a later end, or none"
+        )
     try:
         return UserPrice(
             id=0,
@@ -167,10 +175,8 @@ def price_of(body: PriceBody, settings: Settings, now_ms: int, site_of: SiteOf) 
             amount_per_gpu_hour=_amount(body, currency, inputs),
             billing=body.billing,
             gpus_per_unit=body.gpus_per_unit,
-            valid_from_ms=0
-            if body.valid_from is None
-            else when(body.valid_from, settings, now_ms, "valid_from"),
-            valid_to_ms=None if body.valid_to is None else when(body.valid_to, settings, now_ms, "valid_to"),
+            valid_from_ms=from_ms,
+            valid_to_ms=to_ms,
             note=body.note,
             currency=currency,
             commitment=body.commitment,

@@ -13,6 +13,7 @@ from api.resources.columns import about
 from api.resources.owner_specs import when
 from api.resources.places import place_lookup, site_of
 from api.resources.price_specs import PriceBody, SiteOf, parsed, price_of
+from api.resources.pricing import gpus_by_scope
 from api.resources.table_csv import refused
 from core.clock import from_ms
 from core.errors import NotFoundError, UsageError
@@ -78,6 +79,9 @@ class PriceView:
         Mapping[str, Any] | None,
         about("How an owned rate comes about, in its currency; whether energy is in it."),
     ]
+    gpu_count: Annotated[
+        int, about("GPUs it is for, of those known now; 0: none is called so. A more specific price may win.")
+    ]
     note: Annotated[str, about("In your own words.")]
 
 
@@ -93,8 +97,8 @@ class ImportView:
 
 def rows(session: Session, now_ms: int) -> list[PriceView]:
     """Every price of the user, in the order they were given."""
-    exchange = Exchange(exchange_rates.listing(session))
-    return [_view(price, exchange, now_ms) for price in kept.listing(session)]
+    shown = _Shown(session, now_ms)
+    return [shown.view(price) for price in kept.listing(session)]
 
 
 def add(
@@ -112,7 +116,7 @@ def add(
     plan = changes(kept.listing(session), [price], supersede=supersede)
     if plan.refused:
         raise UsageError(f"price of {plan.refused[0][1]}")
-    return _view(_apply(session, plan)[0], exchange, now_ms)
+    return _Shown(session, now_ms).view(_apply(session, plan)[0])
 
 
 def add_all(
@@ -152,11 +156,12 @@ def add_all(
     if bad:
         raise refused(len(given), [f"{unit} {line}: {why}" for line, why in sorted(bad)])
     made = _apply(session, plan)
+    shown = _Shown(session, now_ms)
     return ImportView(
         added_count=len(made),
         unchanged_count=len(plan.same),
         ended_count=len(plan.ends),
-        prices=[_view(price, exchange, now_ms) for price in made],
+        prices=[shown.view(price) for price in made],
     )
 
 
@@ -183,8 +188,7 @@ def end(session: Session, settings: Settings, now_ms: int, id_: int, valid_to: s
         plan = changes(others, [longer], supersede=False)
         if plan.refused:
             raise UsageError(f"price {id_} cannot end at {valid_to}: {plan.refused[0][1]}")
-    exchange = Exchange(exchange_rates.listing(session))
-    return _view(kept.end(session, id_, valid_to_ms), exchange, now_ms)
+    return _Shown(session, now_ms).view(kept.end(session, id_, valid_to_ms))
 
 
 def remove(session: Session, id_: int) -> None:
@@ -227,33 +231,43 @@ def _has_rate(price: UserPrice, exchange: Exchange) -> None:
         )
 
 
-def _view(price: UserPrice, exchange: Exchange, now_ms: int) -> PriceView:
-    last_ms = max(price.valid_from_ms, now_ms)
-    if price.valid_to_ms is not None:
-        last_ms = min(last_ms, price.valid_to_ms - 1)
-    rate = exchange.usd_per_unit(price.currency, last_ms)
-    effective = effective_amount(price)
-    owned = price.inputs if price.billing == "owned" else None
-    return PriceView(
-        id=price.id,
-        scope_kind=price.scope_kind,
-        scope_value=price.scope_value,
-        amount_per_gpu_hour=price.amount_per_gpu_hour,
-        currency=price.currency,
-        usd_per_gpu_hour=None if rate is None else rounded(effective * rate),
-        billing=price.billing,
-        gpus_per_unit=price.gpus_per_unit,
-        valid_from=from_ms(price.valid_from_ms),
-        valid_to=None if price.valid_to_ms is None else from_ms(price.valid_to_ms),
-        commitment=price.commitment,
-        committed_gpus=price.committed_gpus,
-        upfront=price.upfront,
-        effective_amount_per_gpu_hour=rounded(effective),
-        spot_effective_amount_per_gpu_hour=spot_effective(price),
-        inputs=price.inputs,
-        owned_rate=None if owned is None else _figured(OwnedInputs.of(owned)),
-        note=price.note,
-    )
+class _Shown:
+    """Prices as they are told: at the rates and for the GPUs there are now."""
+
+    def __init__(self, session: Session, now_ms: int) -> None:
+        self._exchange = Exchange(exchange_rates.listing(session))
+        self._gpus = gpus_by_scope(session)
+        self._now_ms = now_ms
+
+    def view(self, price: UserPrice) -> PriceView:
+        """A price with what follows from it."""
+        last_ms = max(price.valid_from_ms, self._now_ms)
+        if price.valid_to_ms is not None:
+            last_ms = min(last_ms, price.valid_to_ms - 1)
+        rate = self._exchange.usd_per_unit(price.currency, last_ms)
+        effective = effective_amount(price)
+        owned = price.inputs if price.billing == "owned" else None
+        return PriceView(
+            id=price.id,
+            scope_kind=price.scope_kind,
+            scope_value=price.scope_value,
+            amount_per_gpu_hour=price.amount_per_gpu_hour,
+            currency=price.currency,
+            usd_per_gpu_hour=None if rate is None else rounded(effective * rate),
+            billing=price.billing,
+            gpus_per_unit=price.gpus_per_unit,
+            valid_from=from_ms(price.valid_from_ms),
+            valid_to=None if price.valid_to_ms is None else from_ms(price.valid_to_ms),
+            commitment=price.commitment,
+            committed_gpus=price.committed_gpus,
+            upfront=price.upfront,
+            effective_amount_per_gpu_hour=rounded(effective),
+            spot_effective_amount_per_gpu_hour=spot_effective(price),
+            inputs=price.inputs,
+            owned_rate=None if owned is None else _figured(OwnedInputs.of(owned)),
+            gpu_count=self._gpus[price.key],
+            note=price.note,
+        )
 
 
 def _figured(inputs: OwnedInputs) -> dict[str, Any]:

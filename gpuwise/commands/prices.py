@@ -1,5 +1,6 @@
 """``gpuwise prices``: what GPU-hours cost: your prices, and the one in force for each GPU."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ def day(at: str) -> str:
 PRICES: Final = (
     Column("id", "ID", str, right=True),
     Column("what", "FOR"),
+    figure("gpu_count", "GPUS", str),
     figure("usd_per_gpu_hour", "USD/GPU-H", str),
     Column("foreign", "AMOUNT"),
     Column("billing", "BILLING"),
@@ -36,13 +38,13 @@ PRICES: Final = (
 )
 EFFECTIVE: Final = (
     Column("host", "HOST"),
+    figure("gpus", "GPUS", str),
     Column("model", "MODEL"),
     figure("usd_per_gpu_hour", "USD/GPU-H", str),
     figure("list_usd_per_gpu_hour", "LIST", str),
     Column("billing", "BILLING"),
     figure("price_age_days", "AGE, DAYS", str),
     Column("price_basis", "BASIS"),
-    Column("gpu_uuid", "UUID"),
 )
 
 
@@ -199,7 +201,7 @@ def _effective(source: Source) -> int:
     if source.as_json:
         print_json(found)
         return 0
-    print_rows(found, EFFECTIVE, empty="No GPUs yet: run gpuwise up, or gpuwise import.")
+    print_rows(_alike(found), EFFECTIVE, empty="No GPUs yet: run gpuwise up, or gpuwise import.")
     unpriced = [row for row in found if row["usd_per_gpu_hour"] is None]
     stale = sum(row["stale"] for row in found)
     click.echo(f"\n{len(found) - len(unpriced)} GPUs priced, {len(unpriced)} unpriced.")
@@ -210,12 +212,21 @@ def _effective(source: Source) -> int:
     return 0
 
 
+def _alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One line for the GPUs of a host that are priced alike; --json has each."""
+    fields = [column.field for column in EFFECTIVE if column.field != "gpus"]
+    counts = Counter(tuple(row[name] for name in fields) for row in found)
+    return [{**dict(zip(fields, alike, strict=True)), "gpus": count} for alike, count in counts.items()]
+
+
 def _print(source: Source, said: Any, rows: list[dict[str, Any]], *, empty: str = NONE) -> int:
     if source.as_json:
         print_json(said)
         return 0
     print_rows([_shown(row) for row in rows], PRICES, empty=empty)
     for row in rows:
+        if row["gpu_count"] == 0:
+            click.echo(f"Price {row['id']}: no GPU seen so far is of {_what(row)}: check the name.")
         if row["owned_rate"] is not None:
             click.echo(f"Price {row['id']}: {row['owned_rate']['energy']}.")
         if row["spot_effective_amount_per_gpu_hour"] is not None:
@@ -227,6 +238,10 @@ def _print(source: Source, said: Any, rows: list[dict[str, Any]], *, empty: str 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     amount = f"{row['effective_amount_per_gpu_hour']} {row['currency']}"
     return row | {
-        "what": f"{row['scope_kind']} {row['scope_value']}".strip(),
+        "what": _what(row),
         "foreign": amount if row["currency"] != "USD" else "",
     }
+
+
+def _what(row: dict[str, Any]) -> str:
+    return f"{row['scope_kind']} {row['scope_value']}".strip()

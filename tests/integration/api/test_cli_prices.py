@@ -80,6 +80,12 @@ def test_mistakes_are_sentences_that_name_field_and_value(say: Say) -> None:
         ("prices add --host h2 --amount-per-gpu-hour 2 --currency ABC", "currency is 'ABC'"),
         ("prices add --host h2 --amount-per-gpu-hour 2 --currency EUR", "no exchange rate of EUR"),
         ("prices add --host h1 --usd-per-gpu-hour 3", "overlaps price 1"),
+        (
+            "prices add --host h2 --usd-per-gpu-hour 2 --from 2026-10-02 --to 2026-10-02",
+            "valid_to is '2026-10-02', not",
+        ),
+        ("prices add --host h2 --usd-per-gpu-hour 2 --to 1960-01-01", "valid_to is '1960-01-01'"),
+        ("rates add EUR --from 1960-01-01 --usd-per-unit 1", "from_day is '1960-01-01'"),
         ("prices end 9 --on 2026-10-01", "no price 9"),
         ("prices remove 9", "no price 9"),
         ("rates add USD --from 2026-10-01 --usd-per-unit 1", "a dollar is a dollar"),
@@ -111,6 +117,23 @@ def test_the_prices_in_force_count_the_unpriced(say: Say) -> None:
     shown = say.text("prices --effective")
     assert "2 GPUs priced, 1 unpriced." in shown
     assert "Unpriced: Card Of Nobody is in no price list of ours: give your own price." in shown
+
+
+def test_a_price_that_is_for_no_gpu_says_so(say: Say) -> None:
+    assert "Price 1: no GPU seen so far is of host h9: check the name." in say.text(
+        "prices add --host h9 --usd-per-gpu-hour 2"
+    )
+    say.json("hosts label h1 cluster=north rack=7")
+    for scope in ("--cluster north", "--label rack=7", "--all", f"--gpu {A}", "--model H100-SXM5-80GB"):
+        say.json(f"prices add {scope} --usd-per-gpu-hour 2")
+    assert [row["gpu_count"] for row in say.json("prices list")] == [0, 2, 2, 3, 1, 2]
+    assert say.text("prices list").count("check the name") == 1
+
+
+def test_gpus_of_a_host_that_are_priced_alike_are_one_line(say: Say) -> None:
+    lines = say.text("prices effective").splitlines()
+    (line,) = [line for line in lines if line.startswith("h1")]
+    assert line.split()[:2] == ["h1", "2"]
 
 
 def test_files_go_in_and_out_unchanged(say: Say, tmp_path: Path) -> None:

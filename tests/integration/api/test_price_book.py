@@ -59,7 +59,7 @@ def test_two_prices_for_the_same_at_the_same_time_are_refused_naming_both(book: 
     says = price(book, 400, usd_per_gpu_hour="3", valid_from="2026-10-02")["detail"]
     assert says == (
         "price of host h1, 3 USD, from 2026-10-02 00:00: overlaps price 1 (host h1, 2 USD, from 2026-10-01 00:00): "
-        "end the older one first, or supersede it, which ends it where the new one starts"
+        "end the older one first, or replace it (--replace, over REST supersede=true), which ends it where the new one starts"
     )
     second = price(book, supersede=True, usd_per_gpu_hour="3", valid_from="2026-10-02")
     listed = get(book, "prices")["items"]

@@ -52,7 +52,7 @@ def test_a_price_reprices_the_past_and_leaves_again(fresh_client: TestClient) ->
         ({"scope_value": ""}, 400, "name what it is for"),
         ({"billing": "barter"}, 400, "barter"),
         ({"valid_from": "soon"}, 400, "valid_from"),
-        ({"valid_from": "2026-10-05", "valid_to": "2026-10-04"}, 400, "ends before"),
+        ({"valid_from": "2026-10-05", "valid_to": "2026-10-04"}, 400, "valid_to is '2026-10-04', not after"),
         ({"colour": "red"}, 422, "colour"),
         ({"note": "a\x00b"}, 422, "note"),
         ({"scope_value": "\ud800"}, 422, "scope_value"),
