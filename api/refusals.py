@@ -12,14 +12,17 @@ def sentence(item: Mapping[str, Any], whole: str = "price", without: Collection[
     Args:
         item: the error. whole: what to call the value as a whole. without: parts of the path that tell nothing.
     """
-    where = ".".join(str(part) for part in item["loc"] if part not in without) or whole
+    if item["type"] == "json_invalid":
+        return f"{whole}: no JSON at character {item['loc'][-1]} ({str(item['ctx']['error']).lower()}): correct it"
+    if isinstance(item["input"], bytes):
+        return f"{whole}: not read as JSON: send it with Content-Type: application/json"
+    where = ".".join(str(part).rstrip("_") for part in item["loc"] if part not in without) or whole
     said = str(item["msg"])
     if item["type"] == "value_error":
-        return f"{where}: {said.removeprefix('Value error, ')}"
+        said = said.removeprefix("Value error, ")
+        return said if said.startswith(f"{where} is ") else f"{where}: {said}"
     said = f"{said[:1].lower()}{said[1:]}"
-    if item["type"] in {"missing", "json_invalid"}:
-        return f"{where}: {said}"
-    return f"{where} is {shown(item['input'])}: {said}"
+    return f"{where}: {said}" if item["type"] == "missing" else f"{where} is {shown(item['input'])}: {said}"
 
 
 def shown(value: object) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from api.refusals import shown
 from api.resources.plan_measured import Wanted
 
 
@@ -15,7 +16,9 @@ def _figure(value: Any) -> Any:
     try:
         return float(Decimal(value))
     except InvalidOperation as error:
-        raise ValueError("give a decimal string such as 2.50, or a number") from error
+        raise ValueError(
+            f"{shown(value)} is no amount: give a decimal string such as 2.50, or a number"
+        ) from error
 
 
 def _wanted(value: Any) -> Any:

@@ -47,3 +47,20 @@ def test_a_long_value_is_cut() -> None:
 def test_an_amount_is_a_plain_decimal(text: str) -> None:
     with pytest.raises(UsageError, match=r"usd_per_gpu_hour: .* is no amount"):
         parsed({"scope_kind": "all", "usd_per_gpu_hour": text})
+
+
+def test_what_is_no_json_says_where_and_a_body_of_another_type_how_to_send_it() -> None:
+    broken = {"type": "json_invalid", "loc": ("body", 7), "msg": "JSON decode error", "input": {}}
+    assert (
+        sentence({**broken, "ctx": {"error": "Expecting value"}}, "body", {"body"})
+        == "body: no JSON at character 7 (expecting value): correct it"
+    )
+    form = {"type": "model_attributes_type", "loc": ("body",), "msg": "Input should be", "input": b"a=b"}
+    assert sentence(form, "body", {"body"}).endswith("send it with Content-Type: application/json")
+
+
+def test_a_field_is_named_once_and_by_its_public_name() -> None:
+    named = {"type": "value_error", "loc": ("by",), "msg": "Value error, by is 'x': use host", "input": "x"}
+    assert sentence(named) == "by is 'x': use host"
+    path = {"type": "int_parsing", "loc": ("path", "id_"), "msg": "Input should be an integer", "input": "x"}
+    assert sentence(path, "body", {"path"}) == "id is 'x': input should be an integer"
