@@ -20,6 +20,7 @@ from core.ownership import HostFacts
 from core.settings import Settings
 from core.user_budget import LARGEST, OWNED, Budget, BudgetScope, checked, month_before
 from ledger.budgets import Outlook, standing
+from ledger.calendar import Span
 from store.queries import budgets as kept
 from store.queries import owners
 from store.queries.host_facts import host_facts
@@ -133,7 +134,7 @@ def rows(session: Session, settings: Settings, now_ms: int, month: str | None = 
     found.sort(key=lambda one: (order.index(BudgetScope(one.scope_kind)), one.scope_value, one.name, one.id))
     if not found:
         return []
-    return _views(found, read_month(session, settings, now_ms, span))
+    return _views(found, _spend(session, settings, now_ms, span, found))
 
 
 def add(session: Session, settings: Settings, body: BudgetBody, now_ms: int) -> BudgetView:
@@ -262,8 +263,15 @@ def _view(session: Session, settings: Settings, budget: Budget, now_ms: int) -> 
     span = month_of(settings, now_ms, None)
     if not budget.holds_in(span.key):
         span = month_of(settings, now_ms, budget.from_month)
-    (view,) = _views([budget], read_month(session, settings, now_ms, span))
+    (view,) = _views([budget], _spend(session, settings, now_ms, span, [budget]))
     return view
+
+
+def _spend(
+    session: Session, settings: Settings, now_ms: int, span: Span, found: Sequence[Budget]
+) -> MonthSpend:
+    by_host = any(budget.scope_kind not in {BudgetScope.ALL, *OWNED} for budget in found)
+    return read_month(session, settings, now_ms, span, by_host=by_host)
 
 
 def _views(found: Sequence[Budget], spend: MonthSpend) -> list[BudgetView]:

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from sqlalchemy.orm import Session
 
 from api.resources.columns import about
-from api.resources.ledger_reading import lines_on_the_fly, reading
+from api.resources.report_parts import Need, parts
 from api.resources.scope import Scope
 from core.clock import from_ms
 from core.errors import UsageError
@@ -27,13 +27,13 @@ from core.user_budget import OWNED, BudgetScope, checked
 from ledger.budgets import Outlook, outlook
 from ledger.calendar import Calendar, Span
 from ledger.forecast import MAX_HISTORY_DAYS, DaySpend
-from store.queries.forecast import DaySum, day_sums
 from store.queries.host_facts import host_facts
 from store.queries.ledger_lines import span_of_samples
 
 ONE_DAY: Final = timedelta(days=1)
 SLACK_MS: Final = 15 * MINUTE_MS
 """A day whose last samples are no older is whole: 1 % of it may be on its way."""
+AMOUNTS: Final = ("known_ms", "covered_ms", "cost_usd", "billed_energy_usd")
 Cell = tuple[str | None, Owner | None]
 """Host and owner of spend."""
 
@@ -149,8 +149,10 @@ def month_of(settings: Settings, now_ms: int, month: str | None) -> Span:
         raise UsageError(str(error)) from error
 
 
-def read_month(session: Session, settings: Settings, now_ms: int, month: Span) -> MonthSpend:
-    """The days that a forecast of the month looks at: stored ones by one query, the rest priced now."""
+def read_month(
+    session: Session, settings: Settings, now_ms: int, month: Span, *, by_host: bool = True
+) -> MonthSpend:
+    """The days that a forecast of the month looks at; ``by_host`` False: nobody asks for hosts, which is quicker."""
     calendar = Calendar(settings.accounting_time_zone)
     start = date.fromisoformat(f"{month.key}-01")
     after = (start + 31 * ONE_DAY).replace(day=1)
@@ -176,23 +178,19 @@ def read_month(session: Session, settings: Settings, now_ms: int, month: Span) -
         facts,
         [(day, day < first and spans[at].from_ms >= since_ms) for at, day in enumerate(dates.values())],
     )
-    scope = Scope(session, settings, now_ms, window)
-    how = reading(scope)
-    if how.stored is not None:
-        for row in day_sums(session, *how.stored, how.without):
-            if row.day_ms in dates:
-                found.add(dates[row.day_ms], (row.host, row.owner), _amounts(row))
-    for line in lines_on_the_fly(scope, how):
-        day = date.fromisoformat(calendar.day_at(line.hour_ms).key)
-        of = line.line
-        paid = 0 if line.price is None else (of.cost_usd or 0) + (of.billed_energy_usd or 0)
-        amounts = (of.known_ms, of.covered_ms, 0 if line.price is None else of.known_ms, paid)
-        found.add(day, (line.gpu.identity.host, line.owner), amounts)
+    wanted = {"day", "owner", "money", "gpu"} if by_host else {"day", "owner", "money"}
+    for part, amounts in parts(Scope(session, settings, now_ms, window), Need(frozenset(wanted), AMOUNTS)):
+        if part.at_ms in dates:
+            known, covered = amounts["known_ms"] or 0, amounts["covered_ms"] or 0
+            paid = (amounts["cost_usd"] or 0) + (amounts["billed_energy_usd"] or 0)
+            is_priced = part.rate is not None
+            host = None if part.gpu is None else part.gpu.host
+            found.add(
+                dates[part.at_ms],
+                (host, part.owner),
+                (known, covered, known if is_priced else 0, paid if is_priced else 0),
+            )
     return found
-
-
-def _amounts(row: DaySum) -> tuple[int, int, int, int]:
-    return row.known_ms, row.covered_ms, row.priced_ms, row.micro_usd
 
 
 def _midnight(calendar: Calendar, day: date) -> int:
@@ -225,11 +223,12 @@ def rows(
     session: Session, settings: Settings, now_ms: int, by: ForecastBy, month: str | None = None
 ) -> list[ForecastRow]:
     """Every group with spend in the days read, by name; what nobody owns comes last."""
-    spend = read_month(session, settings, now_ms, month_of(settings, now_ms, month))
+    by_host = by in {ForecastBy.CLUSTER, ForecastBy.HOST}
+    spend = read_month(session, settings, now_ms, month_of(settings, now_ms, month), by_host=by_host)
     groups: dict[str | None, list[Cell]] = {"all": []} if by is ForecastBy.ALL else {}
     for cell in spend.cells:
         groups.setdefault(_key(cell, by, spend.facts), []).append(cell)
-    of_hosts = by in {ForecastBy.ALL, ForecastBy.CLUSTER, ForecastBy.HOST}
+    of_hosts = by_host or by is ForecastBy.ALL
     return [
         _row(key, by, spend, spend.outlook(groups[key], of_hosts=of_hosts))
         for key in sorted(groups, key=lambda key: (key is None, key or ""))
