@@ -46,7 +46,6 @@ SUPPORTED: Final = (
 """What our files can say: no availability zones, no types of billing accounts, no reservations of capacity alone."""
 ITS_OWN: Final = {
     "CommitmentDiscountStatus-C-004-C": "its condition is reversed: it asks for a status where there is no commitment",
-    "CommitmentDiscountStatus-C-005-M": "it allows Active, Expired and Pending; FOCUS 1.2 says Used and Unused",
     "InvoiceId-C-005-C": "it asks for an invoice on every row, also where none was issued",
 }
 """Rules of model 1.2.0.1 that are not what FOCUS 1.2 says, and how."""
