@@ -21,7 +21,7 @@ from fleet_for_tests import (
 )
 from starlette.testclient import TestClient
 
-from api.resources import engines
+from api.resources import engine_accounts, engines
 from api.resources.engine_accounts import OWN_LINES, SHARED
 from api.resources.scope import Scope, scope_of
 from api.resources.unit_economics import UnitBy, UnitRow, rows
@@ -29,6 +29,7 @@ from core.ownership import Owner, OwnerConditions, OwnerRule
 from core.readings import EngineIdentity, WorkloadKey
 from core.samples import ProcessSample
 from gpuwise.__main__ import main
+from ledger.unit_economics import PrefillShare
 from store.dbapi import open_connection
 from store.engine import make_engine, session_scope
 from store.ingest import Ingest
@@ -61,6 +62,20 @@ def test_a_day_of_hours_is_needed_to_tell_prompts_from_answers(filled_scope: Sco
     row = the(rows(filled_scope, UnitBy.ENGINE), ENGINE)
     assert (row.usd_per_1m_output_tokens, row.usd_per_1m_input_tokens, row.split_method) == (None, None, None)
     assert row.split_why == "1 busy hours with both kinds of tokens, 24 needed"
+
+
+def test_prefills_share_divides_money_and_energy(
+    filled_scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_accounts, "prefill_share", lambda _: PrefillShare(0.25, 0.01, 48))
+    row = the(rows(filled_scope, UnitBy.ENGINE), ENGINE)
+    assert row.usd_per_1m_input_tokens == pytest.approx(Decimal("0.5") / Decimal("0.018"))
+    assert row.usd_per_1m_output_tokens == pytest.approx(Decimal("1.5") / Decimal("0.054"))
+    assert row.usd_per_1m_input_tokens_busy == pytest.approx(Decimal("0.25") / Decimal("0.018"))
+    assert row.usd_per_1m_output_tokens_busy == pytest.approx(Decimal("0.75") / Decimal("0.054"))
+    assert (row.j_per_input_token, row.j_per_output_token) == (15.0, 15.0)  # 0.27 of 1.08 MJ, 0.81 of it
+    assert row.split_method is not None
+    assert row.split_why is None
 
 
 def test_the_busy_price_is_that_of_the_engines_table(filled_scope: Scope) -> None:
