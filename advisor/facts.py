@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from core.chart import TimeChart
+from core.chart import PackedChart
 from core.clock import iso
 from core.evidence import Evidence, Price
 from core.finding import Range
@@ -52,15 +52,15 @@ def as_facts(name: str, figure: Range) -> Mapping[str, float]:
     return {f"{name}_p10": figure.p10, f"{name}_p50": figure.p50, f"{name}_p90": figure.p90}
 
 
-def time_chart(points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None) -> TimeChart:
+def time_chart(points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None) -> PackedChart:
     """A chart over time; an hour without data or value has no point, so that the line breaks there."""
     known = [(at_ms, value) for at_ms, value in points if value is not None]
-    return TimeChart([at_ms for at_ms, _ in known], [value for _, value in known], unit, threshold)
+    return PackedChart([at_ms for at_ms, _ in known], [value for _, value in known], unit, threshold)
 
 
 def profile_chart(
     points: Iterable[tuple[float, float]], unit: str, x_unit: str, threshold: float
-) -> dict[str, Any]:
+) -> PackedChart:
     """A chart over something else than time, for data too short to show a course."""
-    series = [[x, value] for x, value in points]
-    return {"kind": "profile", "series": series, "unit": unit, "x_unit": x_unit, "threshold": threshold}
+    known = list(points)
+    return PackedChart([x for x, _ in known], [value for _, value in known], unit, threshold, x_unit)

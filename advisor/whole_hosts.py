@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.model import OfHost, Rule
 from advisor.roster import Roster
-from core.chart import TimeChart
+from core.chart import PackedChart
 from core.finding import Action, Effort, Finding, Grade, Risk, Saving, Subject
 
 log = logging.getLogger(__name__)
@@ -118,6 +118,6 @@ def _chart(charts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
             points[x].append(value)
     means = {x: round(fsum(values) / len(values), 4) for x, values in sorted(points.items())}
     first = charts[0]
-    if isinstance(first, TimeChart):
-        return TimeChart(list(means), list(means.values()), first["unit"], first["threshold"])
+    if isinstance(first, PackedChart):
+        return first.with_points(list(means), list(means.values()))
     return {**first, "series": list(map(list, means.items()))} if first else first

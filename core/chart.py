@@ -1,59 +1,81 @@
-"""The points of a chart over time, packed: a fleet's findings are thousands, and few of their charts are looked at."""
+"""The points of a chart, packed: a fleet's findings are thousands, and few of their charts are looked at."""
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
-_NAMES: Final = ("kind", "series", "unit", "threshold")
+_TIME: Final = ("kind", "series", "unit", "threshold")
+_PROFILE: Final = ("kind", "series", "unit", "x_unit", "threshold")
 _WHOLE: Final = "q"
 _REAL: Final = "d"
 
 
-class TimeChart(Mapping[str, Any]):
-    """A chart as of ``core.finding.Finding``: times in epoch milliseconds; each look at ``series`` makes it anew."""
+class PackedChart(Mapping[str, Any]):
+    """A chart as of ``core.finding.Finding``; each look at its ``series`` makes that anew."""
 
-    __slots__ = ("_threshold", "_times", "_unit", "_values")
+    __slots__ = ("_threshold", "_unit", "_values", "_x_unit", "_xs")
 
     def __init__(
-        self, times_ms: Sequence[int], values: Sequence[float], unit: str, threshold: float | None
+        self,
+        xs: Sequence[float],
+        values: Sequence[float],
+        unit: str,
+        threshold: float | None,
+        x_unit: str | None = None,
     ) -> None:
-        """Pack points, none without a value; values that are not all ``float`` stay as they are, type and all."""
-        self._times: Sequence[int] = _packed_times(times_ms)
-        self._values: Sequence[float] = (
-            array(_REAL, values) if set(map(type, values)) <= {float} else list(values)
-        )
+        """Pack points; numbers that are not all of one kind stay as they are, type and all.
+
+        Args:
+            xs: times in epoch milliseconds, or what ``x_unit`` says. values: one for each.
+            unit: of the values. threshold: a value to draw a line at.
+            x_unit: what it is over; None: over time.
+        """
+        self._xs = _packed(xs)
+        self._values = _packed(values)
         self._unit = unit
         self._threshold = threshold
+        self._x_unit = x_unit
+
+    def with_points(self, xs: Sequence[float], values: Sequence[float]) -> Self:
+        """The same chart of other points."""
+        return type(self)(xs, values, self._unit, self._threshold, self._x_unit)
 
     def __getitem__(self, name: str) -> Any:
         """A part, by its name."""
         if name == "series":
-            return list(map(list, zip(self._times, self._values, strict=True)))
+            return list(map(list, zip(self._xs, self._values, strict=True)))
         if name == "kind":
-            return "time"
-        if name == "unit":
-            return self._unit
-        if name == "threshold":
-            return self._threshold
-        raise KeyError(name)
+            return "time" if self._x_unit is None else "profile"
+        if name not in self._names():
+            raise KeyError(name)
+        return getattr(self, f"_{name}")
 
     def __iter__(self) -> Iterator[str]:
         """Names of the parts."""
-        return iter(_NAMES)
+        return iter(self._names())
 
     def __len__(self) -> int:
         """How many parts it has."""
-        return len(_NAMES)
+        return len(self._names())
 
     def __repr__(self) -> str:
         """As a mapping."""
         return f"{type(self).__name__}({dict(self)!r})"
 
+    def _names(self) -> tuple[str, ...]:
+        return _TIME if self._x_unit is None else _PROFILE
 
-def _packed_times(times_ms: Sequence[int]) -> Sequence[int]:
-    """As a range where they are evenly apart, as hours without a gap are."""
-    if len(times_ms) > 1 and (step := times_ms[1] - times_ms[0]) > 0:
-        even = range(times_ms[0], times_ms[-1] + 1, step)
-        if len(even) == len(times_ms) and list(even) == list(times_ms):
+
+def _packed(numbers: Sequence[float]) -> Sequence[float]:
+    """As a range where they are whole and evenly apart, as hours without a gap are."""
+    kinds = set(map(type, numbers))
+    if kinds == {float}:
+        return array(_REAL, numbers)
+    if kinds != {int}:
+        return list(numbers)
+    whole: Any = numbers
+    if len(whole) > 1 and (step := whole[1] - whole[0]) > 0:
+        even = range(whole[0], whole[-1] + 1, step)
+        if len(even) == len(whole) and list(even) == list(whole):
             return even
-    return array(_WHOLE, times_ms)
+    return array(_WHOLE, whole)

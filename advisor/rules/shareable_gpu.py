@@ -28,7 +28,7 @@ from advisor.confidence import graded, seen_share, widened
 from advisor.digest import digest
 from advisor.estimators.mig_slices import Demand, slices_for
 from advisor.estimators.packing import Caps, Plan, Stay, pack
-from advisor.facts import percent, price_facts, rounded, window_facts
+from advisor.facts import percent, price_facts, profile_chart, rounded, window_facts
 from advisor.fleet import Release, gpu_subject, label, month_h, releases
 from advisor.idle import idle_gpus
 from advisor.model import Rule, Source, Verdict
@@ -188,13 +188,12 @@ def _finding(
         not_claimed="The work of moving, what a neighbour adds to latency, and energy: the same work is done.",
         gpu_uuids=tuple(gpu.gpu_uuid for gpu in share.freed),
         stage="consolidate",
-        chart={
-            "kind": "profile",
-            "series": [[hour, value] for hour, value in enumerate(share.stay.week)],
-            "unit": "ratio",
-            "x_unit": "hour of the week (UTC, Monday 00:00 = 0)",
-            "threshold": limits.activity_ratio,
-        },
+        chart=profile_chart(
+            enumerate(share.stay.week),
+            "ratio",
+            "hour of the week (UTC, Monday 00:00 = 0)",
+            limits.activity_ratio,
+        ),
     )
 
 

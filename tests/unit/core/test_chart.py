@@ -5,7 +5,7 @@ from array import array
 
 import pytest
 
-from core.chart import TimeChart
+from core.chart import PackedChart
 from core.units import HOUR_MS
 from store.finding_json import _wrap
 
@@ -27,24 +27,39 @@ def _plain(times_ms: list[int], values: list[float]) -> dict[str, object]:
     ],
 )
 def test_it_is_the_same_as_the_plain_mapping(times_ms: list[int], values: list[float]) -> None:
-    chart, plain = TimeChart(times_ms, values, "W", 71.0), _plain(times_ms, values)
+    chart, plain = PackedChart(times_ms, values, "W", 71.0), _plain(times_ms, values)
     assert chart == plain
     assert list(chart) == list(plain)
     assert str(_wrap(chart)) == str(plain)
     assert str(dict(pickle.loads(pickle.dumps(chart)))) == str(plain)
 
 
+def test_a_profile_says_what_it_is_over() -> None:
+    chart = PackedChart([0.0, 1.0], [0.5, 0.25], "ratio", 0.7, "hour of the week")
+    plain = {
+        "kind": "profile",
+        "series": [[0.0, 0.5], [1.0, 0.25]],
+        "unit": "ratio",
+        "x_unit": "hour of the week",
+        "threshold": 0.7,
+    }
+    assert str(dict(chart)) == str(plain)
+    assert chart.with_points([2.0], [0.5]) == plain | {"series": [[2.0, 0.5]]}
+
+
 def test_its_points_can_be_changed_without_changing_it() -> None:
-    chart = TimeChart([0, HOUR_MS], [1.0, 2.0], "W", None)
+    chart = PackedChart([0, HOUR_MS], [1.0, 2.0], "W", None)
     chart["series"].clear()
     assert len(chart["series"]) == 2
 
 
 def test_points_of_a_fortnight_take_eight_bytes_each() -> None:
-    chart = TimeChart(range(0, 336 * HOUR_MS, HOUR_MS), array("d", range(336)), "W", None)
+    chart = PackedChart(range(0, 336 * HOUR_MS, HOUR_MS), array("d", range(336)), "W", None)
     assert len(pickle.dumps(chart)) < 336 * 8 + 400
 
 
 def test_it_has_no_other_parts() -> None:
     with pytest.raises(KeyError):
-        TimeChart([], [], "W", None)["x_unit"]
+        PackedChart([], [], "W", None)["x_unit"]
+    with pytest.raises(KeyError):
+        PackedChart([], [], "W", None)["xs"]
