@@ -1,13 +1,16 @@
 """Budgets and forecasts over REST and on the command line, on both databases: read from stored days and on the fly."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from fleet_for_tests import settings_for
+from server_for_tests import serving
 from sqlalchemy import text
 from starlette.testclient import TestClient
 
@@ -300,3 +303,32 @@ def test_the_command_line_says_what_is_off(told: Any) -> None:
         code, out, err = told(*words)
         assert (code, out) == (2, "")
         assert says in err
+
+
+def test_a_server_is_asked_for_the_same(
+    sqlite_template: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gpuwise.__main__ import main
+
+    def story(*where: str) -> list[Any]:
+        steps = (
+            ("add", "--name", "fleet", "--amount", "5000", "--from", "2026-01", "--note", "agreed"),
+            ("set", "1", "--amount", "6000", "--since", "2027-01"),
+            ("end", "2", "--month", "2027-12"),
+            ("list", "--month", "2026-03"),
+            ("forecast", "--by", "all", "--month", "2026-03"),
+            ("remove", "1"),
+        )
+        found = []
+        for words in steps:
+            assert main(["budgets", *words, *where, "--json"]) == 0, capsys.readouterr().err
+            found.append(json.loads(capsys.readouterr().out))
+        return found
+
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    for path in (here, there):
+        shutil.copyfile(sqlite_template, path)
+    told = story("--database-url", f"sqlite:///{here}")
+    assert told[3][0]["amount_usd"] == "5000.00"
+    with serving(f"sqlite:///{there}") as server:
+        assert story("--server", server) == told
