@@ -1,16 +1,27 @@
 """``gpuwise doctor``: the server's looks at database, data, prices and mail, after the agent's at this host."""
 
 import importlib.util
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from agent.doctor.checks import Check, looks
 from agent.doctor.cli import main
+from catalog.gpu_prices import STALE_DAYS
 from core.clock import now_ms
 from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 
 PART = "server"
+NAMED: Final = 3
+"""Models or hosts that a finding names."""
+NO_PRICES: Final = (
+    "no prices of yours: the catalogue's median on-demand price is used and named (gpuwise prices add)"
+)
+NO_TARIFF: Final = "no tariff"
+NO_MONEY: Final = "energy is shown in kWh and gCO2e, without money (gpuwise tariffs add and sites add, or setting tariff_usd_per_kwh)"
 DATABASE_S = 30.0
 """A look at a big database may take longer than one at a file."""
 
@@ -73,25 +84,64 @@ def _span(ms: int) -> str:
 
 
 def _prices(settings: Settings) -> tuple[str, str]:
+    from api.resources import effective_prices
     from store.engine import make_engine, session_scope
     from store.queries import prices
     from store.schema import check
 
-    if check(settings.database_url) is None:
-        with session_scope(make_engine(settings.database_url)) as session:
-            count = len(prices.listing(session))
-        if count:
-            return "ok", f"{count} price rows of yours"
-    return (
-        "note",
-        "no prices of yours: the catalogue's median on-demand price is used and named (gpuwise prices add)",
-    )
+    if check(settings.database_url) is not None:
+        return "note", NO_PRICES
+    with session_scope(make_engine(settings.database_url)) as session:
+        count = len(prices.listing(session))
+        found = effective_prices.rows(session, settings, now_ms())
+    said = [f"{count} price rows of yours" if count else NO_PRICES]
+    unpriced = [row.model or "model unknown" for row in found if row.usd_per_gpu_hour is None]
+    stale = [row.model or "model unknown" for row in found if row.stale]
+    if unpriced:
+        said.append(f"{len(unpriced)} of {len(found)} GPUs have no price and no cost ({_counted(unpriced)})")
+    if stale:
+        said.append(
+            f"{len(stale)} GPUs have a catalogue price older than {STALE_DAYS} days ({_counted(stale)})"
+        )
+    if unpriced or stale:
+        said.append("gpuwise prices effective shows each")
+    return "ok" if len(said) == 1 and count else "note", "; ".join(said)
+
+
+def _counted(names: Sequence[str]) -> str:
+    """``2 × NVIDIA L40S, 1 × Tesla T4``: the most frequent first, at most a few."""
+    counts = Counter(names).most_common()
+    shown = [f"{count} × {name}" for name, count in counts[:NAMED]]
+    return ", ".join(shown + ([f"and {len(counts) - NAMED} more"] if len(counts) > NAMED else []))
 
 
 def _energy(settings: Settings) -> tuple[str, str]:
-    if settings.tariff_usd_per_kwh is None:
-        return "note", "no tariff_usd_per_kwh: energy is shown in kWh and gCO2e, without money"
-    return "ok", f"{settings.tariff_usd_per_kwh} USD/kWh, PUE {settings.pue}, grid {settings.grid_code}"
+    from api.resources import sites
+    from store.engine import make_engine, session_scope
+    from store.schema import check
+
+    if check(settings.database_url) is not None:
+        if settings.tariff_usd_per_kwh is None:
+            return "note", f"{NO_TARIFF} anywhere: {NO_MONEY}"
+        return "ok", f"{settings.tariff_usd_per_kwh} USD/kWh, PUE {settings.pue}, grid {settings.grid_code}"
+    with session_scope(make_engine(settings.database_url)) as session:
+        terms = sites.terms(session, settings, now_ms())
+    without = [row.host or "no host" for row in terms if row.usd_per_kwh is None]
+    if len(without) == len(terms):
+        return "note", f"{NO_TARIFF} anywhere: {NO_MONEY}"
+    if without:
+        hosts = ", ".join(without[:NAMED]) + (
+            f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+        )
+        return "note", f"{NO_TARIFF} for {len(without)} of {len(terms)} hosts ({hosts}): {NO_MONEY}"
+    tariffs = _span_of([float(row.usd_per_kwh) for row in terms if row.usd_per_kwh is not None])
+    grids = ", ".join(sorted({row.carbon_code or "unknown" for row in terms}))
+    return "ok", f"{tariffs} USD/kWh now, PUE {_span_of([row.pue for row in terms])}, grid {grids}"
+
+
+def _span_of(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _mail(settings: Settings) -> tuple[str, str]:

@@ -14,9 +14,13 @@ from store_samples import gpu_sample
 
 from api.resources.scope import default_window
 from core.clock import now_ms
+from core.readings import GpuIdentity
 from core.samples import GpuSample
 from core.units import DAY_MS, HOUR_MS
 from gpuwise.commands.doctor import doctor
+from gpuwise.commands.prices import prices
+from gpuwise.commands.sites import sites
+from gpuwise.commands.tariffs import tariffs
 from store.dbapi import open_connection
 from store.engine import make_engine, session_scope
 from store.ingest import Ingest
@@ -78,6 +82,48 @@ def test_a_host_whose_clock_is_ahead_does_not_move_the_window_of_the_others(url:
         window = default_window(session, now)
     assert window is not None
     assert window.to_ms <= now + HOUR_MS
+
+
+def fleet(url: str, *models: str) -> None:
+    ensure_ready(url)
+    with open_connection(url) as connection:
+        ingest = Ingest(connection)
+        ingest.gpus([GpuIdentity(f"GPU-{at}", f"h{at}", 0, model) for at, model in enumerate(models)])
+        ingest.commit()
+
+
+def test_unpriced_and_aged_prices_are_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet(url, "NVIDIA H100 80GB HBM3", "Card Of Nobody", "Card Of Nobody", "NVIDIA A10G")
+    monkeypatch.setattr("gpuwise.commands.doctor.now_ms", lambda: 1_800_000_000_000)  # 2027-01-15
+    CliRunner().invoke(
+        prices, ["add", "--model", "NVIDIA H100 80GB HBM3", "--usd-per-gpu-hour", "2", "--database-url", url]
+    )
+    state, finding = looks(url)["prices"]
+    assert state == "note"
+    assert finding.startswith(
+        "1 price rows of yours; 2 of 4 GPUs have no price and no cost (2 × Card Of Nobody); "
+    )
+    assert "1 GPUs have a catalogue price older than 90 days (1 × NVIDIA A10G)" in finding
+
+
+def test_a_fleet_with_prices_of_its_own_is_fine(url: str) -> None:
+    fleet(url, "NVIDIA H100 80GB HBM3", "Card Of Nobody")
+    assert looks(url)["prices"][1].startswith("no prices of yours")
+    CliRunner().invoke(prices, ["add", "--all", "--usd-per-gpu-hour", "2", "--database-url", url])
+    assert looks(url)["prices"] == ("ok", "1 price rows of yours")
+
+
+def test_hosts_without_a_tariff_are_named(url: str) -> None:
+    fleet(url, "NVIDIA H100 80GB HBM3", "NVIDIA A10G")
+    assert looks(url)["energy"][1].startswith("no tariff anywhere: ")
+    there = ("--database-url", url)
+    CliRunner().invoke(tariffs, ["add", "--name", "t", "--usd-per-kwh", "0.2", *there])
+    CliRunner().invoke(sites, ["add", "--name", "s", "--host", "h0", "--tariff", "t", *there])
+    state, finding = looks(url)["energy"]
+    assert (state, finding.split(":")[0]) == ("note", "no tariff for 1 of 2 hosts (h1)")
+    CliRunner().invoke(sites, ["add", "--name", "all", "--tariff", "t", "--pue", "1.2", *there])
+    assert looks(url)["energy"][0] == "ok"
+    assert looks(url)["energy"][1].startswith("0.2 USD/kWh now, PUE 1.2, grid ")
 
 
 def meet(tmp_path: Path, scenario: Scenario, *words: str) -> tuple[int, Found]:
