@@ -45,10 +45,13 @@ class LineSum:
     def add(self, part: Part, amounts: Mapping[str, int | None]) -> None:
         """Count lines."""
         mine = self.amounts
-        for name, value in amounts.items():
-            if value is not None:
-                known = mine.get(name)
-                mine[name] = value if known is None else added(name, known, value)
+        if not mine:
+            self.amounts = {name: value for name, value in amounts.items() if value is not None}
+        else:
+            for name, value in amounts.items():
+                if value is not None:
+                    known = mine.get(name)
+                    mine[name] = value if known is None else added(name, known, value)
         if part.kind is not None:
             self.kinds.add(part.kind)
         if part.grid is not None:
