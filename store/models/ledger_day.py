@@ -2,13 +2,14 @@
 
 from decimal import Decimal
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from core.samples import EnergyMethod
 from core.sharing import ShareMethod
 from store.models.base import Base, BigKey, one_of
 
+BOOKED = text("booking_id IS NOT NULL")
 LINE_KINDS = ("workload", "unattributed", "idle", "gap")
 
 
@@ -31,6 +32,7 @@ class LedgerDayRow(Base):
         CheckConstraint("to_ms > from_ms", name="to_ms"),
         Index(None, "gpu_id", "day_ms"),
         Index(None, "day_ms", "owner_id"),
+        Index(None, "booking_id", sqlite_where=BOOKED, postgresql_where=BOOKED),
     )
 
     id: Mapped[BigKey]

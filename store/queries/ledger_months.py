@@ -43,7 +43,7 @@ def listing(session: Session) -> list[ClosedMonth]:
     row, line, booking = LedgerMonthRow, LedgerDayRow, LedgerBookingRow
     booked = (
         select(booking.month, func.count(line.id).label("lines"), func.sum(line.cost_usd).label("usd"))
-        .join(line, line.booking_id == booking.id)
+        .join(line, (line.booking_id == booking.id) & line.booking_id.is_not(None))
         .group_by(booking.month)
         .subquery()
     )
@@ -83,8 +83,10 @@ def totals(session: Session, from_day_ms: int, to_day_ms: int) -> tuple[int, Dec
 def span_of_lines(session: Session) -> tuple[int, int] | None:
     """Start of the first accounting day that has lines, and of the last; None without any."""
     row = LedgerDayRow
-    first, last = session.execute(select(func.min(row.day_ms), func.max(row.day_ms))).one()
-    return None if first is None else (first, last)
+    # Each by itself: together SQLite walks the whole index.
+    first = session.execute(select(func.min(row.day_ms))).scalar()
+    last = session.execute(select(func.max(row.day_ms))).scalar()
+    return None if first is None or last is None else (first, last)
 
 
 def pending_days(session: Session, from_ms: int, to_ms: int) -> int:
