@@ -84,7 +84,7 @@ class Profile:
     def _within(self, figure: str, value: float | None, low: float, high: float) -> None:
         if value is not None and not low <= value <= high:
             raise ValueError(
-                f"site {self.name!r}: {figure} is {value}: give a value from {low:g} to {high:g}"
+                f"site {self.name!r}: {figure} is {value}: give a value from {low:,.15g} to {high:,.15g}"
             )
 
     def says(self, figure: str) -> bool:

@@ -85,7 +85,7 @@ class RentOrBuyInputs:
         for name, low, high in _BOUNDS:
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise ValueError(f"{name} is {value}: give a value from {low:g} to {high:g}")
+                raise ValueError(f"{name} is {value}: give a value from {low:,.15g} to {high:,.15g}")
         if self.active_kw < self.idle_kw:
             raise ValueError(
                 f"active_kw {self.active_kw} is below idle_kw {self.idle_kw}: swap or correct them"

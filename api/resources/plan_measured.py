@@ -105,9 +105,9 @@ def groups(scope: Scope, gpu_model: str | None = None, host: str | None = None) 
         gpus[name].append(gpu)
         keys[name] = key
     if not gpus and (gpu_model is not None or host is not None):
-        raise UsageError(
-            f"no GPU here of model {gpu_model or 'any'} on host {host or 'any'}: gpus lists them"
-        )
+        of = "" if gpu_model is None else f" of model {gpu_model!r}"
+        on = "" if host is None else f" on host {host!r}"
+        raise UsageError(f"no GPU{of} was seen{on} in this window: gpus lists those there are")
     return [
         Group(
             name,

@@ -99,7 +99,9 @@ def _headline(row: Mapping[str, Any]) -> str:
     ]
     cost = f"{dollars(row['usd_per_month'])} a month on average"
     saves = row["saves_usd_per_month"]
-    if saves is not None:
+    if saves is not None and float(saves) == 0:
+        cost += ", as today"
+    elif saves is not None:
         word = "less" if float(saves) >= 0 else "more"
         cost += f", {formats.money(abs(float(saves)))} {word} than today"
     return f"{', '.join(parts) or 'nothing was wanted'} (GPUs): {cost}. {row['reason']}"

@@ -98,7 +98,8 @@ def _line(
 ) -> dict[str, Any]:
     spread = ""
     if found is not None and found["low"] is not None:
-        high = "never" if found["high"] is None else form(found["high"])
+        open_end = "never" if form is _months else "no limit"
+        high = open_end if found["high"] is None else form(found["high"])
         spread = f"{form(found['low'])} to {high}".replace(" months to ", " to ")
     return {"what": what, "middle": middle, "range": spread}
 

@@ -28,6 +28,8 @@ def price_options(command: Callable[..., Any]) -> Callable[..., Any]:
         for name, field in reversed(model.model_fields.items()):
             flag, billing = name.replace("_", "-"), model.__name__.removesuffix("Body").lower()
             help_ = f"{billing.capitalize()}: {field.description}"
+            if not field.is_required() and field.default is not None and name not in SWITCHES:
+                help_ += f" [{field.default:,.15g}]"
             if name in SWITCHES:
                 option = click.option(f"--{flag}/--no-{flag}", name, default=None, help=help_)
             else:
@@ -49,8 +51,10 @@ def price_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(BILLINGS),
             help="Default: on_demand, or owned and spot where such inputs are given.",
         ),
-        click.option("--currency", metavar="CODE", help="ISO 4217; other than USD needs a rate."),
-        click.option("--amount-per-gpu-hour", metavar="X", help="In another currency."),
+        click.option(
+            "--currency", metavar="CODE", help="ISO 4217; other than USD needs a rate. Default: USD."
+        ),
+        click.option("--amount-per-gpu-hour", metavar="X", help="The same in --currency."),
         click.option("--usd-per-gpu-hour", metavar="X", help="Dollars of one GPU-hour."),
         click.option("--all", "all_", is_flag=True, help="Whatever has no price of its own."),
         *(

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from api.app import create_app
 from gpuwise.__main__ import main
+from gpuwise.commands.plan_mix import show
 from store.engine import dispose_engine
 
 NODE = {"capex_usd": 82_500.0, "gpu_count": 2, "staff_usd_per_year": 4_500.0}
@@ -158,11 +159,11 @@ def test_the_cheapest_mix_with_every_way_and_what_each_saves(client: TestClient)
     [
         ("rent-or-buy", {"utilisation": 4.0}, "utilisation is 4.0: give a value from 0 to 1"),
         ("rent-or-buy", {"capex_usd": 0}, "capex_usd is 0.0: give a value from 1"),
-        ("rent-or-buy", {"host": "h9"}, "no GPU here of model any on host h9"),
+        ("rent-or-buy", {"host": "h9"}, "no GPU was seen on host 'h9' in this window"),
         ("rent-or-buy", {"capex_usd": 9.0, "capex_gpus_usd": 5.0}, "correct one of them"),
         ("mix", {"commit_usd_per_gpu_hour": "-1"}, "commit_usd_per_gpu_hour is -1"),
         ("mix", {"restartable_ratio": 2.0}, "restartable_ratio is 2.0"),
-        ("mix", {"gpu_model": "abacus"}, "no GPU here of model abacus"),
+        ("mix", {"gpu_model": "abacus"}, "no GPU of model 'abacus' was seen in this window"),
     ],
 )
 def test_what_cannot_be_is_refused_by_field_and_value(
@@ -304,3 +305,32 @@ def test_a_bad_flag_exits_2_with_one_sentence(capsys: pytest.CaptureFixture[str]
     code, _, err = run(capsys, "plan", "rent-or-buy", "--capex-usd", "0", "--database-url", database)
     assert code == 2
     assert "capex_usd is 0.0: give a value from 1" in err
+
+
+def test_a_machine_that_may_never_be_wanted_has_no_limit_to_its_hour(
+    capsys: pytest.CaptureFixture[str], database: str
+) -> None:
+    use = ["--utilisation", "0.5", "--utilisation-p25", "0", "--utilisation-p75", "1"]
+    words = ["--capex-usd", "330000", "--rent-usd-per-gpu-hour", "4", "--tariff-usd-per-kwh", "0.1", *use]
+    code, out, _ = run(capsys, "plan", "rent-or-buy", *words, *WHEN, "--database-url", database)
+    assert code == 0
+    (owned,) = (line for line in out.splitlines() if line.startswith("Owned, a wanted GPU-hour"))
+    assert owned.endswith(" to no limit")
+
+
+@pytest.mark.parametrize(("saves", "says"), [("0.00", ", as today."), ("5", "$5.00 less")])
+def test_a_mix_that_saves_nothing_says_so(
+    capsys: pytest.CaptureFixture[str], database: str, saves: str, says: str
+) -> None:
+    _, out, _ = run(capsys, "plan", "mix", *WHEN, "--json", "--database-url", database)
+    (row,) = json.loads(out)
+    show({**row, "saves_usd_per_month": saves})
+    assert says in capsys.readouterr().out
+
+
+def test_help_says_what_is_taken_where_an_input_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("rent-or-buy", "mix"):
+        code, out, _ = run(capsys, "plan", command, "--help")
+        assert code == 0
+        for said in ("own_life_years [4]", "own_staff_usd_per_year [18,000]", "setting pue [1.3]"):
+            assert said in " ".join(out.split())
