@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import cache
 from math import sqrt
 from statistics import fmean, median
 from typing import Final, NamedTuple
@@ -224,20 +225,26 @@ def _lines(plain: Sequence[tuple[int, float]], step: int, before: int) -> list[t
 
 def _line(plain: Sequence[tuple[int, float]], before: int, half_life: float) -> tuple[float, float, float]:
     """Weighted mean of days; and of the straight line through them, its level on day ``before`` and change a day."""
-    keep = 0.5 ** (1.0 / half_life)
+    table = _weights_by_age(half_life)
     w = wt = wtt = wz = wtz = 0.0
     for at, value in plain:
-        age = at - before
-        weight = keep**-age
+        weight, by_age, by_square = table[before - at]
         w += weight
-        wt += weight * age
-        wtt += weight * age * age
+        wt += by_age
+        wtt += by_square
         wz += weight * value
-        wtz += weight * age * value
+        wtz += by_age * value
     mean = wz / w
     below = w * wtt - wt * wt
     slope = (w * wtz - wt * wz) / below if below > _SMALL else 0.0
     return mean, mean - slope * wt / w, slope
+
+
+@cache
+def _weights_by_age(half_life: float) -> tuple[tuple[float, float, float], ...]:
+    """Weight of a day so many days back; the same times its (negative) age, and times its square."""
+    keep = 0.5 ** (1.0 / half_life)
+    return tuple((keep**age, -age * keep**age, age * age * keep**age) for age in range(MAX_HISTORY_DAYS + 1))
 
 
 def _since_step(values: Sequence[float]) -> int:
