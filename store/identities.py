@@ -7,6 +7,7 @@ from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from store.dbapi import Connection
 from store.engine_models import Exchanged, exchanged
 from store.keys import attributes_text, workload_key
+from store.ledger_late_facts import mark_gpu, mark_workload
 
 _UPSERT_GPU = """
     INSERT INTO gpu (gpu_uuid, host_id, gpu_index, model, memory_total_bytes, pci_bus_id, driver_version,
@@ -68,6 +69,7 @@ class Identities:
             if self._known_gpus.get(identity.gpu_uuid) == identity:
                 continue
             self._connection.begin()
+            became_known = self._becomes_known(identity)
             self._connection.execute(
                 _UPSERT_GPU,
                 (
@@ -84,7 +86,24 @@ class Identities:
                     identity.power_averaging_s,
                 ),
             )
+            if became_known is not None:
+                mark_gpu(self._connection, became_known)
             self._known_gpus[identity.gpu_uuid] = identity
+
+    def _becomes_known(self, identity: GpuIdentity) -> int | None:
+        """Key of a GPU that samples told of before anybody said what it is and where: days of it may be priced as that.
+
+        One that moves to another host is none of them: what was charged where it was stays so.
+        """
+        stored = self._connection.fetch(
+            "SELECT id, host_id, model, memory_total_bytes FROM gpu WHERE gpu_uuid = ?", (identity.gpu_uuid,)
+        )
+        told = (identity.host, identity.model, identity.memory_total_bytes)
+        if not stored or not any(
+            new is not None and old is None for old, new in zip(stored[0][1:], told, strict=True)
+        ):
+            return None
+        return int(stored[0][0])
 
     def put_engines(self, identities: Iterable[EngineIdentity]) -> None:
         """Register engines, or complete what is known of them; published settings are merged by name."""
@@ -172,6 +191,7 @@ class Identities:
             self._connection.execute(
                 "UPDATE workload SET attributes = ? WHERE id = ?", (attributes_text(completed), workload_id)
             )
+            mark_workload(self._connection, workload_id)
 
     def host_id(self, name: str) -> int:
         """Key of a host; registers it."""

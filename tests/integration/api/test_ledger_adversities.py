@@ -5,19 +5,21 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from fleet_for_tests import GIB, H100, HOUR, MINUTE, NOW, SPAN, T0, A, B, C, fill, sample
+from fleet_for_tests import ANN, GIB, H100, HOUR, MINUTE, NOW, SPAN, T0, A, B, C, fill, sample
 from ledger_for_tests import ingest, pending, price, settings, stored, sums, sums_on_the_fly
 from sqlalchemy import Connection, Engine
 from test_ledger_reading import read
 from test_shared_by_setting import CARD, _fill
 
 from api.jobs.roll_up import ROLL_UP
+from api.resources import owners
 from api.resources.ledger_days import materialise
 from api.resources.ledger_months import close
+from api.resources.owner_specs import RuleSpec
 from core.activity import Activity
 from core.evidence import Window
 from core.readings import GpuIdentity
-from core.samples import GpuSample
+from core.samples import GpuSample, ProcessSample
 from core.units import DAY_MS
 from store import ledger_marks
 from store.dbapi import open_connection
@@ -213,3 +215,46 @@ def test_a_sample_of_the_small_fleet_after_a_gap_is_no_gap(fleet: Engine) -> Non
     ingest(fleet, [sample(C, slot, Activity.BUSY, None, busy_ratio=0.5) for slot in (40, 41)], T0 + DAY_MS)
     found = holds(fleet)
     assert found["known_ms"] == 2 * 2 * HOUR + 42 * SPAN
+
+
+def test_what_becomes_known_of_a_gpu_prices_the_days_it_had_before(fleet: Engine) -> None:
+    new = "GPU-new"
+    back_ms = T0 + 3 * DAY_MS
+    samples = [
+        GpuSample(new, at_ms, HOUR, HOUR, {"busy_ratio": 0.9}, None, Activity.BUSY) for at_ms in (T0, back_ms)
+    ]
+    ingest(fleet, samples, back_ms + HOUR)
+    before = holds(fleet)["cost_usd"]
+    assert before is not None
+    with closing(open_connection(settings(fleet).database_url)) as connection:
+        sink = Ingest(connection)
+        sink.gpus([GpuIdentity(new, "h3", 0, H100, 80 * GIB)])
+        sink.commit()
+        sink.gpus([GpuIdentity(new, "h3", 0, H100, 80 * GIB)])
+        sink.commit()
+    assert pending(fleet) == 4
+    assert holds(fleet)["cost_usd"] == before + (3 * 24 + 1) * 2_000_000
+    with closing(open_connection(settings(fleet).database_url)) as connection:
+        sink = Ingest(connection)
+        sink.gpus([GpuIdentity(new, "h3", 0, H100, 80 * GIB, driver_version="999")])
+        sink.commit()
+    assert pending(fleet) == 0
+
+
+def test_what_becomes_known_of_a_workload_finds_its_owner(fleet: Engine) -> None:
+    of = settings(fleet)
+    with session_scope(fleet) as session:
+        owners.add(session, of, NOW, RuleSpec(team="vision", labels=("app=train*",), valid_from="2026-01-01"))
+    holds(fleet)
+    assert {row for row in stored(fleet, "kind", "owner_id") if row[0] == "workload"} == {("workload", None)}
+    told = replace(ANN, attributes=(("app", "trainer"),))
+    with closing(open_connection(of.database_url)) as connection:
+        sink = Ingest(connection)
+        sink.process_samples([ProcessSample(B, T0 + 3 * HOUR, SPAN, told, 70.0 * GIB, None, 1)])
+        sink.commit()
+    assert pending(fleet) == 1
+    materialise(fleet, of, NOW)
+    assert sorted(row[1] is None for row in stored(fleet, "kind", "owner_id") if row[0] == "workload") == [
+        False,
+        True,
+    ]
