@@ -42,14 +42,12 @@ TERMS: Final = (
     Column("host", "HOST"),
     Column("site", "SITE"),
     figure("usd_per_kwh", "USD/KWH", str),
-    Column("tariff", "TARIFF"),
+    Column("tariff", "TARIFF", lambda tariff: tariff.partition(", from profile ")[0]),
     figure("pue", "PUE", _number),
     figure("host_share_ratio", "HOST SHARE", formats.percent),
     Column("host_share_method", "FROM"),
     figure("carbon_g_per_kwh", "G/KWH", _number),
     Column("carbon_code", "GRID"),
-    figure("carbon_year", "YEAR", str),
-    Column("carbon_method", "METHOD"),
     Column("pays_for_power", "PAYS POWER", _yes),
 )
 NO_SITES: Final = "No site profiles: the settings hold everywhere. Add one: gpuwise sites add --name NAME --pue 1.2 --tariff NAME"
@@ -173,6 +171,10 @@ def terms(source: Source, host: str | None, at: str | None) -> int:
         print_json(found)
     else:
         print_rows(found, TERMS, empty="No hosts yet.")
+        grids = {(row["carbon_code"], row["carbon_year"], row["carbon_method"]) for row in found}
+        for code, year, method in sorted(grids, key=str):
+            if method is not None:
+                click.echo(f"Grid {code}: {method}{'' if year is None else f' of {year}'}.")
     return 0
 
 

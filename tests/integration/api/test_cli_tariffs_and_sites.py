@@ -146,3 +146,16 @@ def test_without_tariffs_and_profiles_the_tables_say_what_to_do(
     assert "gpuwise sites add" in run(capsys, "sites", "list", *there)[1]
     code, out, _ = run(capsys, "sites", "terms", *there)
     assert (code, "settings" in out, "own" in out) == (0, True, True)
+
+
+def test_terms_fit_a_terminal_and_name_the_grid_once(
+    capsys: pytest.CaptureFixture[str], database: str
+) -> None:
+    there = ("--database-url", database)
+    grid = ("--grid-code", "DEU", "--tariff", "day")
+    run(capsys, "tariffs", "add", "--name", "day", "--usd-per-kwh", "0.2", *there)
+    run(capsys, "sites", "add", "--name", "hall", *grid, *there)
+    code, out, _ = run(capsys, "sites", "terms", *there)
+    assert (code, out.count("life-cycle factors of 2024.")) == (0, 1)
+    assert "from profile" not in out
+    assert max(map(len, out.splitlines())) <= 100
