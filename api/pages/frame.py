@@ -56,7 +56,7 @@ class Frame:
         title: of the browser's tab.
         newest_ms: end of the newest sample; None: nothing stored. stale: nothing came for ``FRESH_MS``.
         coverage_ratio: covered over known GPU time; ``coverage_text`` says over which time.
-        window_text: the window for people.
+        window_text: the window for people. days_zone: where days of money begin; charts over time are in UTC.
     """
 
     title: str
@@ -70,6 +70,7 @@ class Frame:
     hosts: int
     gpus: int
     window_text: str
+    days_zone: str = "UTC"
 
     @property
     def stale(self) -> bool:
@@ -135,6 +136,7 @@ def build_frame(
         window_text=formats.span(scope.window.from_ms, scope.window.to_ms)
         if window_text is None
         else window_text,
+        days_zone=scope.settings.accounting_time_zone,
     )
 
 

@@ -60,7 +60,7 @@ class _Found:
 
 
 def rows(scope: Scope, filters: Filters = NO_FILTERS) -> list[WorkloadView]:
-    """Workloads by their names in one text."""
+    """Workloads, the most expensive first, those without a price by the hours they held."""
     found: dict[str, _Found] = {}
 
     def note(_key: tuple[str | None, ...], part: Part, amounts: Amounts) -> None:
@@ -82,7 +82,8 @@ def rows(scope: Scope, filters: Filters = NO_FILTERS) -> list[WorkloadView]:
         workload_text(workload): (first_ms, last_ms)
         for workload, first_ms, last_ms in hour_sums.workloads_seen(scope.session, scope.window)
     }
-    return [_row(text, found[text], seen.get(text), scope.window) for text in sorted(found)]
+    listed = [_row(text, found[text], seen.get(text), scope.window) for text in sorted(found)]
+    return sorted(listed, key=lambda row: (-(row.cost_usd or Decimal(0)), -row.allocated_gpu_h))
 
 
 def _row(text: str, found: _Found, seen: tuple[int, int] | None, window: Window) -> WorkloadView:

@@ -11,6 +11,12 @@ from gpuwise.commands.display import Column, dollars, figure, hours
 from gpuwise.commands.options import Source, database_options, window_options
 from gpuwise.commands.tables import filter_options, show
 
+
+def minute(at: str) -> str:
+    """A time to the minute, UTC."""
+    return at[:16].replace("T", " ")
+
+
 WORKLOADS: Final = (
     Column("name", "WORKLOAD"),
     Column("kind", "KIND"),
@@ -24,8 +30,8 @@ WORKLOADS: Final = (
     figure("cost_usd", "COST", dollars),
     figure("idle_cost_usd", "IDLE", dollars),
     figure("energy_kwh", "ENERGY", formats.kwh),
-    Column("first_seen_at", "FIRST SEEN"),
-    Column("last_seen_at", "LAST SEEN"),
+    Column("first_seen_at", "FIRST SEEN", minute),
+    Column("last_seen_at", "LAST SEEN", minute),
     Column("workload", "KEY"),
 )
 
