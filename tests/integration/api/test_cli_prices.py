@@ -161,3 +161,10 @@ def test_files_go_in_and_out_unchanged(say: Say, tmp_path: Path) -> None:
     refused = say.text("prices import", str(prices), code=code)
     assert "2 of 2 rows are refused, nothing was kept: line 2: " in refused
     assert "line 3: price scope 'rack'" in refused
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(say: Say, tmp_path: Path) -> None:
+    for command in ("prices", "rates", "owners"):
+        said = say.text(f"{command} export --out", str(tmp_path / "none" / "x.csv"), code=1)
+        assert "x.csv cannot be written (No such file or directory)" in said
+        assert len(said.splitlines()) == 1
