@@ -36,8 +36,10 @@ def mix_prices(inputs: MixInputs, owned: RentOrBuyInputs) -> tuple[MixPrices, di
     """Prices in each way, and the ways left out with the reason.
 
     Raises:
-        ValueError: a price or ratio that cannot be; names it.
+        ValueError: a price or ratio that cannot be, of a way that is left out too; names it.
     """
+    if inputs.spot_usd_per_gpu_hour is not None and not inputs.spot_usd_per_gpu_hour >= 0:
+        raise ValueError(f"spot_usd_per_gpu_hour is {inputs.spot_usd_per_gpu_hour}: give 0 or more")
     own, spot = own_price(owned, inputs.rent_usd_per_gpu_hour), _spot(inputs)
     left_out = {name: why for name, why in (("own", own), ("spot", spot)) if isinstance(why, str)}
     for name in ("commit", "reserve"):

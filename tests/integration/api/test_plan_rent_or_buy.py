@@ -162,6 +162,7 @@ def test_the_cheapest_mix_with_every_way_and_what_each_saves(client: TestClient)
         ("rent-or-buy", {"host": "h9"}, "no GPU was seen on host 'h9' in this window"),
         ("rent-or-buy", {"capex_usd": 9.0, "capex_gpus_usd": 5.0}, "correct one of them"),
         ("mix", {"commit_usd_per_gpu_hour": "-1"}, "commit_usd_per_gpu_hour is -1"),
+        ("mix", {"spot_usd_per_gpu_hour": "-1"}, "spot_usd_per_gpu_hour is -1"),
         ("mix", {"restartable_ratio": 2.0}, "restartable_ratio is 2.0"),
         ("mix", {"gpu_model": "abacus"}, "no GPU of model 'abacus' was seen in this window"),
     ],
