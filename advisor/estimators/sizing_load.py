@@ -42,7 +42,7 @@ class Load:
         """Refuse a load that cannot be. Raises ``ValueError`` with field, value and what to do."""
         if not 2 <= self.context_tokens <= MOST_TOKENS:
             raise ValueError(
-                f"context_tokens is {self.context_tokens}: give 2 or more, prompt and output together"
+                f"context_tokens is {self.context_tokens}: give 2 to {MOST_TOKENS:,}, prompt and output together"
             )
         if not 1 <= self.output_tokens < self.context_tokens:
             raise ValueError(

@@ -209,6 +209,7 @@ def test_the_interval_is_that_of_the_estimators_and_wider_beyond_what_was_seen()
     ("change", "sentence"),
     [
         ({"context_tokens": 1}, "context_tokens is 1"),
+        ({"context_tokens": 10**9}, "context_tokens is 1000000000: give 2 to 100,000,000"),
         ({"output_tokens": 0}, "output_tokens is 0"),
         ({"output_tokens": 4096}, "fewer than context_tokens"),
         ({"concurrency": None}, "give one of them"),
