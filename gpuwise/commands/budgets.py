@@ -9,7 +9,7 @@ from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, dollars, figure, print_json, print_rows
 from gpuwise.commands.kept import changed, listed
-from gpuwise.commands.options import Source, database_options
+from gpuwise.commands.options import ListGroup, Source, database_options
 
 BUDGETS: Final = (
     Column("id", "ID", str, right=True),
@@ -43,7 +43,7 @@ ID: Final = click.argument("budget_id", metavar="ID", type=click.IntRange(1, 2**
 MONTH: Final = click.option("--month", metavar="YYYY-MM", help="Default: the month of now.")
 
 
-@click.group()
+@click.group(cls=ListGroup)
 def budgets() -> None:
     """Budgets by month: list with status, forecast, add, set, end, remove."""
 

@@ -54,6 +54,15 @@ def database_options(command: F) -> F:
     return with_source  # type: ignore[return-value]  # click's options keep the signature open
 
 
+class ListGroup(click.Group):
+    """A group of commands that lists where no command is named: ``gpuwise budgets --json`` is ``budgets list --json``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``list`` before options that stand alone."""
+        alone = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        return super().parse_args(ctx, ["list", *args] if alone else args)
+
+
 def before_subcommand(ctx: click.Context) -> bool:
     """Whether a subcommand is to run instead of the group.
 

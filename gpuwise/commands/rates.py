@@ -8,7 +8,7 @@ import click
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.files import read_from, text_of, write
 from gpuwise.commands.kept import changed, listed
-from gpuwise.commands.options import Source, database_options
+from gpuwise.commands.options import ListGroup, Source, database_options
 
 RATES: Final = (
     Column("id", "ID", str, right=True),
@@ -19,7 +19,7 @@ RATES: Final = (
 NONE: Final = "No exchange rates. Add one: gpuwise rates add EUR --from 2026-10-01 --usd-per-unit 1.08"
 
 
-@click.group()
+@click.group(cls=ListGroup)
 def rates() -> None:
     """Exchange rates: what a unit of a currency is worth in dollars, from a UTC day until the next rate."""
 

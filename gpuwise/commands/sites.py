@@ -10,7 +10,7 @@ from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.kept import changed, listed
-from gpuwise.commands.options import Source, database_options
+from gpuwise.commands.options import ListGroup, Source, database_options
 
 
 def _number(value: float) -> str:
@@ -55,7 +55,7 @@ ID: Final = click.argument("site_id", metavar="ID", type=click.IntRange(1, 2**31
 SHARE: Final = "Share of GPU power, 0 to 2."
 
 
-@click.group()
+@click.group(cls=ListGroup)
 def sites() -> None:
     """Energy terms of hosts, clusters or everything, and what holds for each host: list, add, end, remove, terms."""
 

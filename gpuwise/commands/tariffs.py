@@ -12,7 +12,7 @@ from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.files import read_from, write
 from gpuwise.commands.kept import changed, listed
-from gpuwise.commands.options import DATABASE_URL_HELP, Source, database_options, open_session
+from gpuwise.commands.options import DATABASE_URL_HELP, ListGroup, Source, database_options, open_session
 
 TARIFFS: Final = (
     Column("id", "ID", str, right=True),
@@ -33,7 +33,7 @@ _PERIOD: Final = re.compile(
 )
 
 
-@click.group()
+@click.group(cls=ListGroup)
 def tariffs() -> None:
     """What electricity costs, and when: list, add, end, remove, import, export."""
 

@@ -8,7 +8,7 @@ from core.clock import iso, now_ms
 from core.errors import UsageError
 from core.settings import load
 from gpuwise.commands.display import Column, print_json, print_rows
-from gpuwise.commands.options import DATABASE_URL_HELP, open_session
+from gpuwise.commands.options import DATABASE_URL_HELP, ListGroup, open_session
 
 _URL = click.option("--database-url", metavar="URL", help=DATABASE_URL_HELP)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -24,7 +24,7 @@ _COLUMNS: Final = (
 )
 
 
-@click.group()
+@click.group(cls=ListGroup)
 def token() -> None:
     """Make, list and revoke the tokens with which agents deliver to this server."""
 
