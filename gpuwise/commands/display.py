@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,3 +77,18 @@ def _rich(cells: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
     for line in cells:
         table.add_row(*(Text(text) for text in line))
     Console().print(table)
+
+
+@contextmanager
+def bar(verb: str, units: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of how much is done, on a terminal; nothing in a pipe or a log. Told of done and total."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TextColumn(units), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(verb, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -1,7 +1,6 @@
 """``gpuwise export focus|csv``: files of the ledger for other systems, and a check of a FOCUS file."""
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -15,11 +14,11 @@ import click
 from api.resources.by import DESCRIPTION, Keys, keys_of
 from core.clock import now_ms
 from core.errors import GpuwiseError, UsageError
-from gpuwise.commands.display import print_json
+from gpuwise.commands.display import bar, print_json
 from gpuwise.commands.options import Source, database_options, open_session
 
 if TYPE_CHECKING:
-    from api.resources.exports import Export, Progress
+    from api.resources.exports import Export
 
 SHOWN: Final = 50
 """Problems of a checked file that are printed one by one."""
@@ -94,7 +93,7 @@ def focus(
 
     issuer = Issuer(account or DEFAULT_ACCOUNT, provider or DEFAULT_PROVIDER)
     with _made(source, start, end, issuer) as made:
-        with _progress() as progress:
+        with bar("Writing", "days") as progress:
             _write(focus_file(made, progress), out)
         _say(to_json(made.summary), out, as_json=source.as_json)
     return 0
@@ -245,24 +244,3 @@ def _check(file: Path) -> int:
         raise GpuwiseError(f"{file} departs from FOCUS 1.2 in {len(found) + more} places")
     click.echo(f"{file} keeps to FOCUS 1.2", err=True)
     return 0
-
-
-@contextmanager
-def _progress() -> Iterator["Progress"]:
-    """A bar on a terminal; nothing in a pipe or a log."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("Writing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("days"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("write", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,19 +1,13 @@
 """``gpuwise ledger``: price days anew, see how far it is, close months."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from core.clock import now_ms
 from core.errors import GpuwiseError, UsageError
-from gpuwise.commands.display import Column, dollars, figure, print_json, print_rows
+from gpuwise.commands.display import Column, bar, dollars, figure, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, open_session
-
-if TYPE_CHECKING:
-    from api.resources.ledger_days import Progress
 
 MONTHS: Final = (
     Column("month", "MONTH"),
@@ -51,7 +45,7 @@ def rebuild(source: Source, *, everything: bool) -> int:
         if everything:
             ledger_pending.mark(session, 0, None)
     engine = make_engine(source.settings.database_url)
-    with _progress() as progress:
+    with bar("Pricing", "GPU-days") as progress:
         done = materialise(engine, source.settings, now_ms(), progress)
     if done.busy:
         raise GpuwiseError("another process prices days of this database now: try again when it is done")
@@ -155,24 +149,3 @@ def _only_here(source: Source) -> None:
         raise UsageError(
             f"--server {source.server}: days are priced where the database is; its jobs process does it"
         )
-
-
-@contextmanager
-def _progress() -> Iterator["Progress"]:
-    """A bar on a terminal; nothing in a pipe or a log."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("Pricing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("GPU-days"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("price", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
