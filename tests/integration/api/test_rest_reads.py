@@ -128,7 +128,7 @@ def test_hours_of_a_gpu_name_their_activities(client: TestClient) -> None:
         ("usage?format=xml", 422, "format"),
         ("nothing", 404, "/api/v1/nothing"),
         ("gpus/%00/samples", 404, "no GPU"),
-        ("recommendations/99999999999999999999", 422, "id_"),
+        ("recommendations/99999999999999999999", 422, "id is"),
     ],
 )
 def test_errors_are_problems_with_one_sentence(client: TestClient, path: str, status: int, says: str) -> None:

@@ -92,7 +92,7 @@ def test_a_gpu_page_shows_who_held_it_and_its_advice(reader: TestClient) -> None
         ("/fleet?sort=colour", 400, "sort"),
         ("/fleet?activity=sleeping", 400, "activity"),
         ("/costs?by=moon", 400, "by"),
-        ("/recommendations/x", 422, "id_"),
+        ("/recommendations/x", 422, "id is"),
     ],
 )
 def test_an_error_is_a_page_that_says_what_is_wrong(
