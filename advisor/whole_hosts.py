@@ -97,17 +97,25 @@ def _evidence(parts: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _actions(parts: Sequence[Finding]) -> tuple[Action, ...]:
-    """Steps that are said of all GPUs once, with every command; others with the names of their GPUs."""
-    said: dict[str, list[tuple[str, str | None]]] = {}
+    """Steps that are said of all GPUs once, with one command for them; others with the names of their GPUs."""
+    said: dict[str, list[tuple[Subject, str | None]]] = {}
     for part in parts:
         for action in part.actions:
-            said.setdefault(action.text, []).append((part.subject.label, action.command))
+            said.setdefault(action.text, []).append((part.subject, action.command))
     found = []
     for text, uses in said.items():
-        commands = dict.fromkeys(command for _, command in uses if command is not None)
-        whose = "" if len(uses) == len(parts) else f"{', '.join(label for label, _ in uses)}: "
-        found.append(Action(f"{whose}{text}", "\n".join(commands) or None))
+        whose = "" if len(uses) == len(parts) else f"{', '.join(gpu.label for gpu, _ in uses)}: "
+        found.append(Action(f"{whose}{text}", _command(uses)))
     return tuple(found)
+
+
+def _command(uses: Sequence[tuple[Subject, str | None]]) -> str | None:
+    """One command for all GPUs where only their UUIDs tell theirs apart (nvidia-smi takes a list), else each its own."""
+    known = [(gpu.id, command) for gpu, command in uses if command is not None]
+    alike = {command.replace(uuid, "{}") for uuid, command in known}
+    if len(known) > 1 and len(alike) == 1 and (one := next(iter(alike))).count("{}") == 1:
+        return one.replace("{}", ",".join(uuid for uuid, _ in known))
+    return "\n".join(dict.fromkeys(command for _, command in known)) or None
 
 
 def _chart(charts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
