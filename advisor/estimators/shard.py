@@ -109,7 +109,7 @@ def shard(
 
 
 def scaled(step: DecodeStep, factor: float) -> DecodeStep:
-    """The law as this site measures it: every term times measured over predicted."""
+    """The law with every time ``factor`` as long: as this site measures it (measured over predicted), or on a slower card."""
     return replace(
         step,
         fixed_s=step.fixed_s * factor,

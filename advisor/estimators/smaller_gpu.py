@@ -13,11 +13,12 @@ The prompt's p95 is not in an hour's sums. It is taken as 3.6 times the mean, as
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from advisor.estimators.decode_step import FLOP_EFFICIENCY, DecodeStep
 from advisor.estimators.replicas import UTILIZATION
+from advisor.estimators.shard import scaled
 from core.hours import BatchPoint
 
 USABLE: Final = 0.9
@@ -59,17 +60,6 @@ def correction(step: DecodeStep, profile: Mapping[float, BatchPoint]) -> float |
     return ratio if CORRECTION[0] <= ratio <= CORRECTION[1] else None
 
 
-def stretched(step: DecodeStep, factor: float) -> DecodeStep:
-    """The law with every time ``factor`` as long."""
-    return replace(
-        step,
-        fixed_s=step.fixed_s * factor,
-        sequence_s=step.sequence_s * factor,
-        experts_s=step.experts_s * factor,
-        flop_s=step.flop_s * factor,
-    )
-
-
 def batch_at_rate(step: DecodeStep, tokens_per_s: float, most: float) -> float | None:
     """B with B/t(B) = ``tokens_per_s``, at least 1; None when even ``most`` sequences make less."""
     if most < 1 or step.tokens_per_s(most) < tokens_per_s:
@@ -97,7 +87,7 @@ def carried(
         step: the law on that GPU, already corrected. load_tokens_per_s: λ_p99. promise_s: longest step allowed.
         ceiling: the engine's own batch limit. utilization: share of its rate that may be planned for.
     """
-    slow = stretched(step, 1 + step.half_width)
+    slow = scaled(step, 1 + step.half_width)
     within = slow.largest_batch_within(promise_s)
     if ceiling is not None:
         within = min(within, ceiling)

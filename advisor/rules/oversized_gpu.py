@@ -31,7 +31,7 @@ from advisor.confidence import graded, seen_share, widened
 from advisor.digest import digest
 from advisor.engine_finding import engine_finding
 from advisor.engine_time import engine_span_h, engine_subject
-from advisor.estimators import decode_step, smaller_gpu
+from advisor.estimators import decode_step, shard, smaller_gpu
 from advisor.estimators.decode_step import DecodeStep
 from advisor.estimators.replicas import UTILIZATION
 from advisor.estimators.smaller_gpu import Carried
@@ -223,7 +223,7 @@ def law_on(serving: Serving, spec: GpuSpec, correction: float) -> DecodeStep:
     assert prior is not None
     assert serving.llm is not None
     width = half_width(serving.llm, spec, serving.precision)
-    return replace(smaller_gpu.stretched(prior, correction), half_width=width)
+    return replace(shard.scaled(prior, correction), half_width=width)
 
 
 def _finding(evidence: Evidence, serving: Serving, known: Facts, move: Move, release: Release) -> Finding:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_builders import fleet, judge, replica
 
-from advisor.estimators import decode_step, smaller_gpu
+from advisor.estimators import decode_step, shard, smaller_gpu
 from advisor.estimators.decode_step import DecodeStep
 from advisor.estimators.precision import Precision
 from advisor.gpu_offers import cheaper, runs
@@ -234,7 +234,7 @@ def test_what_is_carried_keeps_promise_and_rate(law: DecodeStep, load: float, pr
 @settings(max_examples=60)
 @given(LAWS, st.floats(1, 5000), st.floats(1.0, 4.0))
 def test_a_slower_card_carries_no_more(law: DecodeStep, load: float, factor: float) -> None:
-    slower = smaller_gpu.stretched(law, factor)
+    slower = shard.scaled(law, factor)
     if smaller_gpu.carried(slower, load_tokens_per_s=load, promise_s=0.05) is not None:
         assert smaller_gpu.carried(law, load_tokens_per_s=load, promise_s=0.05) is not None
 
