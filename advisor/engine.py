@@ -181,6 +181,11 @@ class AdviceRun:
         return self._spend.totals(findings)
 
     @property
+    def spend(self) -> Spend:
+        """What totals are made of, of every GPU that was seen."""
+        return self._spend
+
+    @property
     def subjects(self) -> set[tuple[str, str]]:
         """Kind and id of every GPU and engine that was seen: of others the run says nothing."""
         gpus = {("gpu", gpu.gpu_uuid) for chunk in self._chunks for gpu in chunk.gpus}

@@ -54,8 +54,9 @@ def as_facts(name: str, figure: Range) -> Mapping[str, float]:
 
 def time_chart(points: Iterable[tuple[int, float | None]], unit: str, threshold: float | None) -> PackedChart:
     """A chart over time; an hour without data or value has no point, so that the line breaks there."""
-    known = [(at_ms, value) for at_ms, value in points if value is not None]
-    return PackedChart([at_ms for at_ms, _ in known], [value for _, value in known], unit, threshold)
+    known = [point for point in points if point[1] is not None]
+    times, values = zip(*known, strict=True) if known else ((), ())
+    return PackedChart(times, values, unit, threshold)
 
 
 def profile_chart(

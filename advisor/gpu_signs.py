@@ -38,9 +38,9 @@ def counter_facts(gpu: GpuEvidence) -> dict[str, Any]:
             for active_s, covered_s, value in rows_of(gpu.parts, "active_s", "covered_s", name)
             if active_s > 0 and value is not None
         ]
-        total = sum(seconds for _, seconds in known)
+        total = sum([seconds for _, seconds in known])
         if total > 0:
-            facts[name] = round(sum(value * seconds for value, seconds in known) / total, 4)
+            facts[name] = round(sum([value * seconds for value, seconds in known]) / total, 4)
     return facts
 
 

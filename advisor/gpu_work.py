@@ -20,7 +20,7 @@ from advisor.waterfall import base_of
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade, NotEvaluated, Range, Subject
-from core.hour_columns import rows_of
+from core.hour_columns import SECONDS_OF, rows_of
 from core.hours import GpuHour
 from core.series import HourSeries, each_since, hours_since
 from core.units import HOUR_MS
@@ -78,10 +78,12 @@ recents = OncePerEvidence(_recents)
 def recent(evidence: Evidence, gpu: GpuEvidence) -> Recent:
     """The GPU's last day of work."""
     kept = recents(evidence)
-    if gpu.gpu_uuid not in kept:
+    found = kept.get(gpu.gpu_uuid)
+    if found is None:
         from_ms = _first_worth(gpu, recent_from_ms(evidence))
-        kept[gpu.gpu_uuid] = NO_WORK if from_ms is None else _recent_of(hours_since(gpu.hours, from_ms))
-    return kept[gpu.gpu_uuid]
+        found = NO_WORK if from_ms is None else _recent_of(hours_since(gpu.hours, from_ms))
+        kept[gpu.gpu_uuid] = found
+    return found
 
 
 def recent_from_ms(evidence: Evidence) -> int:
@@ -150,8 +152,9 @@ def means(hours: Sequence[GpuHour], *names: str) -> dict[str, float]:
 
 def share(hours: Sequence[GpuHour], *kinds: Activity) -> float:
     """Share of the hours' covered time in these activities, 0–1; 0 without any time."""
-    covered_s = sum(hour.covered_s for hour in hours)
-    named_s = sum(hour.seconds.get(kind, 0.0) for hour in hours for kind in kinds)
+    rows = rows_of(hours, "covered_s", *[SECONDS_OF[kind] for kind in kinds])
+    covered_s = sum([row[0] for row in rows])
+    named_s = sum([seconds for row in rows for seconds in row[1:]])
     return min(1.0, named_s / covered_s) if covered_s > 0 else 0.0
 
 

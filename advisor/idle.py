@@ -15,13 +15,14 @@ from advisor.memo import OncePerEvidence
 from advisor.model import Limits
 from core.activity import HELD_MEMORY_BYTES, IDLE_BUSY_RATIO, Activity
 from core.days import GpuDay, seen_hours
-from core.evidence import Evidence, GpuEvidence
+from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.hours import GpuHour
 from core.parked_hours import ParkedHour, parked_hours, read_together
 from core.series import HourSeries
 from core.units import DAY_MS, HOUR_MS
 
 WEEK_DAYS: Final = 7
+WEEK_H: Final = 24 * WEEK_DAYS
 ROUNDING_S: Final = 3
 """By how much sums of a day's whole seconds may be off."""
 MIN_ENERGY_RATIO: Final = 0.95
@@ -133,9 +134,12 @@ class Parking:
         return _weighted([hour.parked_power_w for hour in self.hours], [hour.parked_s for hour in self.hours])
 
 
+NEVER_PARKED: Final = Parking((), 0.0, 0.0, 0, throughout=False, held_now=False)
+
+
 def typical_memory_bytes(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
     """Median of the hours' memory in use."""
-    known = sorted(h.memory_used_bytes for h in hours if h.memory_used_bytes is not None)
+    known = sorted([held for hour in hours if (held := hour.memory_used_bytes) is not None])
     return known[len(known) // 2] if known else None
 
 
@@ -159,11 +163,7 @@ def busy_words(mean_ratio: float | None) -> str:
 
 def may_serve(evidence: Evidence, gpu: GpuEvidence, mean_ratio: float | None) -> bool:
     """Whether the little work seen could be requests: no engine is there to say that it served none."""
-    return (
-        mean_ratio is not None
-        and mean_ratio > QUIET_BUSY_RATIO
-        and gpu.gpu_uuid not in serving_hours(evidence)
-    )
+    return mean_ratio is not None and mean_ratio > QUIET_BUSY_RATIO and not has_seen_engine(evidence, gpu)
 
 
 def _weighted(values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
@@ -175,17 +175,26 @@ def _weighted(values: Sequence[float | None], seconds: Sequence[float]) -> float
     return sum(map(mul, values, seconds)) / total if total > 0 else None
 
 
-def _serving_hours(evidence: Evidence) -> Mapping[str, frozenset[int]]:
-    """Hours in which an engine of the GPU had requests running; GPUs without a seen engine are absent."""
-    busy: dict[str, set[int]] = {}
+def _seen_engines(evidence: Evidence) -> Mapping[str, Sequence[EngineEvidence]]:
+    """Engines with hours, by each of their GPUs."""
+    found: dict[str, list[EngineEvidence]] = {}
     for engine in evidence.engines:
-        hours = engine.busy_hours
         for uuid in engine.gpu_uuids if engine.hours else ():
-            busy.setdefault(uuid, set()).update(hours)
-    return {uuid: frozenset(hours) for uuid, hours in busy.items()}
+            found.setdefault(uuid, []).append(engine)
+    return found
 
 
-serving_hours = OncePerEvidence(_serving_hours)
+_engines_on = OncePerEvidence(_seen_engines)
+
+
+def has_seen_engine(evidence: Evidence, gpu: GpuEvidence) -> bool:
+    """An engine ran on it in the window."""
+    return gpu.gpu_uuid in _engines_on(evidence)
+
+
+def serving_hours(evidence: Evidence, gpu: GpuEvidence) -> frozenset[int]:
+    """Hours in which an engine of the GPU had requests running."""
+    return frozenset().union(*(engine.busy_hours for engine in _engines_on(evidence).get(gpu.gpu_uuid, ())))
 
 
 def silence_h(evidence: Evidence, gpu: GpuEvidence) -> float:
@@ -212,7 +221,7 @@ streaks = OncePerEvidence(_streaks)
 def _streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     if isinstance(gpu.hours, HourSeries) and _ended_at_work(gpu.days[-1], limits):
         return Streak((), 0, 0.0, 0.0)
-    serving = serving_hours(evidence).get(gpu.gpu_uuid, frozenset())
+    serving = serving_hours(evidence, gpu)
     hours: list[GpuHour] = []
     starts: list[int] = []
     for part, begun in _newest_first(gpu):
@@ -292,8 +301,10 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
 
 def _parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> Parking:
     seen = digest(evidence, gpu)
-    all_hours = parked_hours(gpu.hours) if seen.parked_h > 0 and _may_park(gpu, limits) else ()
-    hours = _parked_of(gpu, all_hours, serving_hours(evidence).get(gpu.gpu_uuid, frozenset()), limits)
+    all_hours = parked_hours(gpu.hours) if _may_park(evidence, gpu, limits.whole_hour_ratio) else ()
+    if not all_hours:
+        return NEVER_PARKED
+    hours = _parked_of(gpu, all_hours, serving_hours(evidence, gpu), limits)
     parked_h = sum([hour.parked_s for hour in hours]) / 3600
     share = parked_h / seen.covered_h if seen.covered_h > 0 else 0.0
     newest_ms = gpu.last_sample_ms - round(limits.newest_h * HOUR_MS) - HOUR_MS
@@ -308,11 +319,26 @@ def _parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits)
     return Parking(hours, parked_h, share, _days(evidence, hours, limits), throughout, held)
 
 
-def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
+def _no_answers(_evidence: Evidence) -> dict[tuple[str, float], bool]:
+    """What was asked for so far."""
+    return {}
+
+
+_answers = OncePerEvidence(_no_answers)
+
+
+def _may_park(evidence: Evidence, gpu: GpuEvidence, share: float) -> bool:
     """Whether some hour could be parked nearly throughout with a model's memory; of stored ones told by the days."""
+    kept, key = _answers(evidence), (gpu.gpu_uuid, share)
+    found = kept.get(key)
+    if found is None:
+        found = kept[key] = digest(evidence, gpu).parked_h > 0 and _has_parked_hour(gpu, share)
+    return found
+
+
+def _has_parked_hour(gpu: GpuEvidence, share: float) -> bool:
     if not isinstance(gpu.hours, HourSeries):
         return True
-    share = limits.whole_hour_ratio
     for day in gpu.days:
         parked_s, covered_s = day.parked_s, day.covered_s
         if max(parked_s) + ROUNDING_S >= share * min(covered_s) and any(
@@ -327,8 +353,8 @@ def _may_park(gpu: GpuEvidence, limits: ParkedModelLimits) -> bool:
 def _days(evidence: Evidence, hours: Sequence[ParkedHour], limits: ParkedModelLimits) -> int:
     """Of the last seven, those with a whole parked hour."""
     end_ms, least_s = evidence.window.to_ms - HOUR_MS, limits.min_hour_coverage_ratio * 3600
-    lately = takewhile(lambda hour: (end_ms - hour.hour_ms) // DAY_MS < WEEK_DAYS, reversed(hours))
-    return len({(end_ms - hour.hour_ms) // DAY_MS for hour in lately if hour.covered_s >= least_s})
+    days = {(end_ms - at) // DAY_MS for at, covered_s, *_ in hours[-WEEK_H:] if covered_s >= least_s}
+    return len([day for day in days if day < WEEK_DAYS])
 
 
 def _holds_model(hour: ParkedHour) -> bool:
@@ -364,9 +390,8 @@ def _parked_of(
 def _idle_gpus(evidence: Evidence) -> frozenset[str]:
     """GPUs that could be released now: empty for long enough, or parked throughout, and seen doing so."""
     empty, parked = EmptyGpuLimits(), ParkedModelLimits()
-    read_together(
-        [gpu.hours for gpu in evidence.gpus if digest(evidence, gpu).parked_h > 0 and _may_park(gpu, parked)]
-    )
+    share = parked.whole_hour_ratio
+    read_together([gpu.hours for gpu in evidence.gpus if _may_park(evidence, gpu, share)])
     return frozenset(
         gpu.gpu_uuid
         for gpu in evidence.gpus

@@ -17,7 +17,7 @@ from advisor.fleet import Release, releases
 from core.activity import Activity
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.series import HourSeries
-from core.units import HOUR_MS
+from core.units import DAY_MS, HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +49,31 @@ def active_hours(
     for engine in engines:
         for hour_ms, busy_s in _busy(engine):
             served[hour_ms] = max(served.get(hour_ms, 0.0), min(1.0, busy_s / 3600))
-    least_s, none = max(1.0, min_coverage_ratio * 3600), 0.0
-    return [
-        (hour_ms, max(active_s / covered_s, served.get(hour_ms, none)))
-        for hour_ms, covered_s, active_s in _seen(gpu)
+    least_s = max(1.0, min_coverage_ratio * 3600)
+    shares = [
+        (hour_ms, active_s / covered_s if active_s < covered_s else 1.0)
+        for start_ms, *hours in _seen(gpu)
+        for hour_ms, covered_s, active_s in zip(
+            range(start_ms, start_ms + DAY_MS, HOUR_MS), *hours, strict=False
+        )
         if covered_s >= least_s
     ]
+    return [(at, max(share, served.get(at, 0.0))) for at, share in shares] if served else shares
 
 
-def _seen(gpu: GpuEvidence) -> Iterator[tuple[int, float, float]]:
-    """Each hour's start, covered seconds, and those not measured as idle; from days where they tell, unread hours else."""
+def _seen(gpu: GpuEvidence) -> Iterator[tuple[int, Sequence[float], Sequence[float]]]:
+    """Starts, each with the covered seconds of hours from there on, and those of them not measured as idle.
+
+    Days where they tell, else hours, which are then read.
+    """
     known = not any(part.seconds.get(Activity.UNKNOWN, 0.0) > 0 for part in gpu.parts)
     if isinstance(gpu.hours, HourSeries) and known:
         for day in gpu.days:
-            for at, (covered_s, active_s) in enumerate(zip(day.covered_s, day.active_s, strict=True)):
-                yield day.day_ms + at * HOUR_MS, covered_s, min(active_s, covered_s)
+            yield day.day_ms, day.covered_s, day.active_s
         return
     for hour in gpu.hours:
         idle_s = hour.seconds.get(Activity.EMPTY, 0.0) + hour.seconds.get(Activity.PARKED, 0.0)
-        yield hour.hour_ms, hour.covered_s, max(0.0, hour.covered_s - idle_s)
+        yield hour.hour_ms, (hour.covered_s,), (max(0.0, hour.covered_s - idle_s),)
 
 
 def _busy(engine: EngineEvidence) -> Iterator[tuple[int, float]]:

@@ -17,12 +17,13 @@ from advisor.model import Rule
 from advisor.roster import Roster
 from advisor.rules import RULES
 from advisor.track_record import TrackRecord, scaled_all
+from advisor.waterfall import Spend
 from advisor.whole_hosts import merged
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.finding import Advice, Finding, NotEvaluated, Range, Subject, Totals
 from core.ownership import Owner
 from core.readings import WorkloadKey
-from core.rule_settings import Exclusion, Selector
+from core.rule_settings import FILE, Exclusion, Selector
 from core.verification import Ledger
 
 OwnerOf: TypeAlias = Callable[[WorkloadKey | None, str | None, int], Owner | None]
@@ -34,14 +35,15 @@ def _unowned(_workload: WorkloadKey | None, _host: str | None, _at_ms: int) -> N
 
 
 @dataclass(slots=True)
-class _Part:
-    """The subjects that selectors choose, gathered chunk by chunk."""
+class Part:
+    """The subjects that selectors choose, gathered chunk by chunk. Of a chunk it reads names and uses alone, no hour."""
 
     selectors: tuple[Selector, ...]
     owner_of: OwnerOf = _unowned
     subjects: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, chunk: Evidence) -> None:
+        """Gather those of one chunk."""
         engines_on: dict[str, list[EngineEvidence]] = {}
         for engine in chunk.engines:
             for uuid in engine.gpu_uuids:
@@ -107,11 +109,12 @@ def _fits(selector: Selector, gpu: GpuEvidence, engines: Iterable[EngineEvidence
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A finding that is kept back: why, and until when; None: until it is worth more."""
+    """A finding that is kept back: why, and until when (None: until it is worth more), and who said so."""
 
     finding: Finding
     why: str
     until: datetime | None = None
+    who: str | None = FILE
 
 
 class SiteRun:
@@ -149,10 +152,12 @@ class SiteRun:
         self._roster = Roster()
         self._main = AdviceRun(rules, book.fleet)
         self._scoped = [
-            (one.rule.id, _Part(one.selectors, owner_of), AdviceRun([one.rule], {one.rule.id: one.limits}))
+            (one.rule.id, Part(one.selectors, owner_of), AdviceRun([one.rule], {one.rule.id: one.limits}))
             for one in book.scopes
         ]
-        self._excluded = [(one, _Part(one.selectors, owner_of)) for one in book.exclusions if one.until > now]
+        self._excluded = [
+            (one, Part(one.selectors, owner_of)) for one in book.exclusions if one.holds_at(now)
+        ]
         self._least = min_saving_usd_month
         self.left_out: tuple[LeftOut, ...] = ()
 
@@ -195,7 +200,7 @@ class SiteRun:
             exclusion = self._exclusion_of(finding)
             (asked if exclusion is None else excluded.setdefault(exclusion, [])).append(finding)
         left_out = [
-            LeftOut(finding, one.sentence, one.until)
+            LeftOut(finding, one.sentence, one.until, one.who)
             for one, those in excluded.items()
             for finding in self._merged(those)
         ]
@@ -218,6 +223,11 @@ class SiteRun:
     def totals(self, findings: Sequence[Finding]) -> Totals:
         """Totals after overlap of some of the findings."""
         return self._main.totals(findings)
+
+    @property
+    def spend(self) -> Spend:
+        """What totals are made of, of every GPU that was seen."""
+        return self._main.spend
 
     @property
     def subjects(self) -> set[tuple[str, str]]:
@@ -256,5 +266,5 @@ class SiteRun:
         return f"It would save {amount} a month{priced}: less than minimum_saving_usd_month (${self._least:.2f})."
 
 
-def _of(part: _Part, finding: Finding) -> bool:
+def _of(part: Part, finding: Finding) -> bool:
     return part.holds(finding.subject, finding.gpu_uuids)

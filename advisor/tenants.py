@@ -92,9 +92,9 @@ def mean_activity(gpu: GpuEvidence, limits: ShareableGpuLimits) -> tuple[float, 
         ("busy_ratio", limits.max_busy_ratio),
     ):
         known = [pair for pair in rows_of(gpu.parts, name, "covered_s") if pair[0] is not None]
-        seconds = sum(covered for _, covered in known)
+        seconds = sum([covered for _, covered in known])
         if seconds > 0:
-            mean = sum(value * covered for value, covered in known) / seconds
+            mean = sum([value * covered for value, covered in known]) / seconds
             return mean, mean < most
     return None
 

@@ -25,6 +25,7 @@ from advisor.claims import amount_words
 from advisor.estimators.changepoint import changes
 from advisor.verify.baseline import Adjusted, Baseline, blocks, cross_bias
 from advisor.verify.series import Case, LatencyHour, LoadHour
+from advisor.verify.trace import trace
 from core.clock import from_ms
 from core.finding import Range
 from core.units import DAY_MS, HOURS_PER_MONTH
@@ -67,6 +68,11 @@ class _Refusal(Exception):  # noqa: N818 - a verdict, not an error
 
 def verify(case: Case) -> Verification:
     """What became of the saving; see the module for the order of the tests."""
+    days = trace(case, reach_ms=LONGEST_MS, edge_ms=EDGE_MS, max_scatter=MAX_CV_RMSE)
+    return replace(_verdict(case), days=days)
+
+
+def _verdict(case: Case) -> Verification:
     facts: dict[str, float | str | None] = {"action_at": from_ms(case.action_ms).isoformat()}
     slo: tuple[str, ...] = ()
     try:

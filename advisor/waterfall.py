@@ -12,7 +12,7 @@ rules. The total is capped by the spend of the same window.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum, hypot
 from typing import Final
@@ -104,6 +104,17 @@ class Spend:
                 clock_share = min(1.0, max(seen.observed_h, seen.covered_h) / window_h)
                 rate = float(gpu.price.usd_per_gpu_hour)
                 self._spent[gpu.gpu_uuid] = rate * clock_share * HOURS_PER_MONTH
+
+    def know(self, gpu_uuid: str, base: Base, spent_usd_month: float | None) -> None:
+        """Take in a GPU, or somebody's part of one, whose month was added up elsewhere (the ledger)."""
+        self._bases[gpu_uuid] = base
+        if spent_usd_month is not None:
+            self._spent[gpu_uuid] = spent_usd_month
+
+    def known(self) -> Iterator[tuple[str, Base, float | None]]:
+        """Every GPU as ``know`` takes it in: to keep what totals need after the evidence is gone."""
+        for uuid, base in self._bases.items():
+            yield uuid, base, self._spent.get(uuid)
 
     def totals(self, findings: Sequence[Finding]) -> Totals:
         """Totals per ledger after overlap; a ledger without any claim is None, never 0.

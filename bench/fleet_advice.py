@@ -35,6 +35,7 @@ FLEETS: Final = (1_000, 10_000)
 DAYS: Final = 14
 START_MS: Final = 1_794_960_000_000 // DAY_MS * DAY_MS
 END_MS: Final = START_MS + DAYS * DAY_MS
+SPAN: Final = range(START_MS, END_MS, HOUR_MS)
 PER_HOST: Final = 8
 MODEL: Final = "NVIDIA H100 80GB HBM3"
 VARIANTS: Final = 24
@@ -65,9 +66,12 @@ def run() -> Iterator[Figure]:
             yield Figure("fleet", f"{count:,} GPUs: peak memory of the second process", second_mib, "MiB", 1)
 
 
-def build(url: str, count: int) -> None:
-    """Write the fleet: each shape once, then every GPU, host, workload and engine as a copy of one."""
-    shapes = [_Shape(variant) for variant in range(VARIANTS)]
+def build(url: str, count: int, span: range = SPAN) -> None:
+    """Write the fleet: each shape once, then every GPU, host, workload and engine as a copy of one.
+
+    ``span`` are the hours (epoch ms, whole days) that it was seen in.
+    """
+    shapes = [_Shape(variant, span) for variant in range(VARIANTS)]
     hosts = -(-count // PER_HOST)
     with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as connection:
         for pragma in (*SQLITE_PRAGMAS, "PRAGMA synchronous = OFF", "PRAGMA foreign_keys = OFF"):
@@ -80,7 +84,7 @@ def build(url: str, count: int) -> None:
         )
         of = {gpu: shapes[random.Random(gpu).randrange(VARIANTS)] for gpu in range(1, count + 1)}
         for gpu, shape in of.items():
-            _gpu(connection, gpu, shape)
+            _gpu(connection, gpu, shape, span)
         _copy(connection, [shape.gpu for shape in shapes], "gpu_id", of)
         _copy(connection, [shape.usage for shape in shapes], "gpu_id", of, "nullif(held * id, 0)")
         _copy(
@@ -94,14 +98,14 @@ def build(url: str, count: int) -> None:
         connection.execute("ANALYZE")
 
 
-def _gpu(connection: sqlite3.Connection, gpu: int, shape: "_Shape") -> None:
+def _gpu(connection: sqlite3.Connection, gpu: int, shape: "_Shape", span: range) -> None:
     """A GPU, with its workload and its engine where it has them."""
     host = (gpu - 1) // PER_HOST + 1
     uuid = f"GPU-{gpu:08}"
     connection.execute(
         "INSERT INTO gpu (id, gpu_uuid, host_id, gpu_index, model, memory_total_bytes, power_limit_default_w, "
         "first_sample_ms, last_sample_ms, seen_until_ms, last_held_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-        (gpu, uuid, host, (gpu - 1) % PER_HOST, MODEL, 80 * GIB, 700.0, START_MS, END_MS - 1, END_MS, END_MS),
+        (gpu, uuid, host, (gpu - 1) % PER_HOST, MODEL, 80 * GIB, 700.0, *_seen(span)),
     )
     if shape.held:
         connection.execute(
@@ -119,10 +123,15 @@ def _gpu(connection: sqlite3.Connection, gpu: int, shape: "_Shape") -> None:
                 '{"max_num_seqs": "256", "num_gpu_blocks": "30000", "block_size": "16", "dtype": "bfloat16"}',
                 f'["{uuid}"]',
                 f"[{gpu}]",
-                START_MS,
-                END_MS,
+                span.start,
+                span.stop,
             ),
         )
+
+
+def _seen(span: range) -> tuple[int, int, int, int]:
+    """Start of the first and of the newest sample, end of the newest, start of the newest with somebody on the GPU."""
+    return span.start, span.stop - 1, span.stop, span.stop
 
 
 def _copy(
@@ -173,16 +182,16 @@ def _rows(table: str, values: list[dict[str, Any]], *keys: str) -> Rows:
 
 
 class _Shape:
-    """A fortnight of one kind of GPU, as rows."""
+    """The span of one kind of GPU, as rows."""
 
-    def __init__(self, variant: int) -> None:
+    def __init__(self, variant: int, span: range) -> None:
         self.number = variant
         self._random = random.Random(variant)
         self._kind = ("healthy",) * 15 + ("empty",) * 4 + ("parked",) * 3 + ("nightly",) * 2
         self.kind = self._kind[variant]
         self.serves = (variant % 3 == 0 and self.kind in {"healthy", "nightly"}) or variant in {1, 2}
         self.held = self.kind != "empty"
-        hours = [self._hour(START_MS + at * HOUR_MS) for at in range(DAYS * 24)]
+        hours = [self._hour(hour_ms) for hour_ms in span]
         usage = [self._usage(hour) for hour in hours]
         by_day = range(0, len(hours), 24)
         gpu_days = [gpu_day(hours[at : at + 24]) for at in by_day]

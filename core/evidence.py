@@ -129,7 +129,7 @@ class GpuEvidence:
         identity: as the driver names it. gpu_key: row of the GPU catalogue; None when the name resolves to none.
         hours: its hours in the window, by time; missing hours are gaps. They may be read only when touched: look at
             ``days`` or ``parts`` first, which hold what adds up.
-        first_sample_ms, last_sample_ms: of all its data, not only the window's.
+        first_sample_ms, last_sample_ms: of all its data up to the window's end, not only the window's.
         price: in force at the window's end; None: unpriced.
         bare_idle_w: learned power while no process holds it (p1 of empty time); None when never seen empty.
         host_gpu_count: GPUs known on its host.

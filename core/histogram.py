@@ -32,8 +32,9 @@ class Histogram:
 
     def merge(self, other: Self) -> None:
         """Add another histogram's time to this one."""
+        mine = self.seconds
         for key, seconds in other.seconds.items():
-            self.seconds[key] = self.seconds.get(key, 0.0) + seconds
+            mine[key] = mine.get(key, 0.0) + seconds
 
     @property
     def total_s(self) -> float:

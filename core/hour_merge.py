@@ -4,7 +4,8 @@ Sums add, means weigh by their seconds over what is known, extremes stay extreme
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from itertools import compress
+from operator import add, attrgetter
 from typing import Any, Final
 
 from core.activity import Activity
@@ -81,6 +82,7 @@ _ENGINE_SUMS: Final = (
     "itl_sum_s",
     "itl_count",
 )
+_ENGINE_FIELDS: Final = ("covered_s", "busy_s", "busy_energy_j", *_ENGINE_SUMS)
 
 
 def merged_gpu_hours(hours: Sequence[GpuHour], start_ms: int) -> GpuHour:
@@ -114,30 +116,22 @@ def merged_engine_hours(hours: Sequence[EngineHour], start_ms: int) -> EngineHou
     for hour in hours:
         for batch, point in hour.profile.items():
             old = profile.get(batch)
-            profile[batch] = (
-                point
-                if old is None
-                else BatchPoint(
-                    old.seconds + point.seconds,
-                    old.generated_tokens + point.generated_tokens,
-                    old.prompt_tokens + point.prompt_tokens,
-                )
-            )
-    busy_s = sum(hour.busy_s for hour in hours)
-    measured = [hour for hour in hours if hour.busy_energy_j is not None]
-    enough = sum(hour.busy_s for hour in measured) >= MIN_ENERGY_SHARE * busy_s
-    columns = zip(*rows_of(hours, *_ENGINE_SUMS), strict=True)
-    sums: dict[str, Any] = dict(zip(_ENGINE_SUMS, map(known_sum, columns), strict=True))
+            profile[batch] = point if old is None else BatchPoint(*map(add, old, point))
+    columns = dict(zip(_ENGINE_FIELDS, zip(*rows_of(hours, *_ENGINE_FIELDS), strict=True), strict=True))
+    busy, energy_j = columns["busy_s"], columns["busy_energy_j"]
+    busy_s = sum(busy)
+    enough = sum(compress(busy, map(is_known, energy_j))) >= MIN_ENERGY_SHARE * busy_s
+    sums: dict[str, Any] = {name: known_sum(columns[name]) for name in _ENGINE_SUMS}
     return EngineHour(
         engine=hours[0].engine,
         hour_ms=start_ms,
-        covered_s=sum(hour.covered_s for hour in hours),
+        covered_s=sum(columns["covered_s"]),
         busy_s=busy_s,
         running=Histogram.merged(hour.running for hour in hours),
         waiting=Histogram.merged(hour.waiting for hour in hours),
         kv_used=Histogram.merged(hour.kv_used for hour in hours),
         profile=profile,
-        busy_energy_j=known_sum([hour.busy_energy_j for hour in measured]) if enough else None,
+        busy_energy_j=known_sum(energy_j) if enough else None,
         **sums,
     )
 
@@ -149,6 +143,11 @@ def merged_host_hours(hours: Sequence[HostHour], start_ms: int) -> HostHour:
         name: weighted([getattr(hour, name) for hour in hours], covered) for name in HOST_MEANS
     }
     return HostHour(host=hours[0].host, hour_ms=start_ms, covered_s=sum(covered), **means)
+
+
+def is_known(value: float | None) -> bool:
+    """It is a number."""
+    return value is not None
 
 
 def known(values: Iterable[float | None]) -> list[float]:

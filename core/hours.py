@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.activity import Activity
 from core.histogram import Histogram
@@ -80,8 +81,7 @@ class GpuHour:
     temperature_margin_min_c: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPoint:
+class BatchPoint(NamedTuple):
     """What an engine did at one batch size: time, generated and prompt tokens."""
 
     seconds: float

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from core.hour_columns import column_of
 from core.hours import GpuHour
-from core.series import HourSeries, column_of
+from core.series import HourSeries
 
 
 class ParkedHour(NamedTuple):

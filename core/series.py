@@ -1,12 +1,12 @@
 """Hours that are read when they are asked for: a sequence like any other, with its days known before."""
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final, Generic, TypeVar, overload
 
-from core.activity import Activity
-from core.days import ALL_DAY, seen_hours
+from core.days import ALL_DAY, HOURS, seen_hours
+from core.hour_columns import column_of, rows_of
 from core.hours import EngineHour, GpuHour, HostHour
 from core.units import HOUR_MS
 
@@ -37,10 +37,6 @@ class HourSeries(Sequence[H], Generic[H, D]):
     def busy_by_median(self) -> Mapping[float, tuple[int, int]]:
         """Of an engine: its busy hours, and their busy seconds, by the median batch of the hour."""
         return busy_by_median_of(self.days)
-
-    def figures(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
-        """Columns of its parts, by the names that ``column_of`` knows."""
-        return [[column_of(part, name) for name in names] for part in self.parts]
 
     @property
     @abstractmethod
@@ -126,11 +122,9 @@ def starts_of(hours: Sequence[H]) -> Sequence[int]:
     return hours.starts() if isinstance(hours, HourSeries) else [hour.hour_ms for hour in hours]
 
 
-def figures_of(hours: Sequence[H], names: Sequence[str]) -> Sequence[Sequence[Any]]:
+def figures_of(hours: Sequence[GpuHour], names: Sequence[str]) -> Sequence[Sequence[Any]]:
     """Columns of what is added up in place of ``hours``; of stored ones straight from their rows."""
-    if isinstance(hours, HourSeries):
-        return hours.figures(names)
-    return [[column_of(hour, name) for name in names] for hour in hours]
+    return rows_of(parts_of(hours), *names)
 
 
 def hours_since(hours: Sequence[H], from_ms: int) -> Sequence[H]:
@@ -148,42 +142,28 @@ def each_since(wanted: Sequence[tuple[Sequence[H], int]]) -> list[Sequence[H]]:
     return stored[0][0].since_each(stored)
 
 
-_SECONDS_OF: Final = {f"{activity.value}_s": activity for activity in Activity}
-
-
-def column_of(hour: Any, name: str) -> Any:
-    """A column of the hour's table: an attribute, or the seconds of an activity (``parked_s``)."""
-    activity = _SECONDS_OF.get(name)
-    return getattr(hour, name) if activity is None else hour.seconds.get(activity, 0.0)
-
-
 Masks = Sequence[tuple[int, int]]
 """Start of each day with a bit for each of its hours, as in ``GpuDay.seen``."""
+_BITS: Final = tuple(1 << at for at in range(HOURS))
 
 
 def masks_of(days: Sequence[Any], name: str) -> Masks:
     """Hours whose seconds of that name are above 0."""
+    of_each = [(day.day_ms, getattr(day, name)) for day in days]
     return tuple(
-        (
-            day.day_ms,
-            ALL_DAY
-            if all(hourly := getattr(day, name))
-            else sum(1 << at for at, seconds in enumerate(hourly) if seconds),
-        )
-        for day in days
+        [(day_ms, ALL_DAY if all(hourly) else sum(compress(_BITS, hourly))) for day_ms, hourly in of_each]
     )
 
 
 def busy_by_median_of(days: Sequence[Any]) -> Mapping[float, tuple[int, int]]:
     """``HourSeries.busy_by_median`` of some days of an engine."""
-    counts: Counter[float | None] = Counter()
-    busy_s: dict[float | None, int] = {}
+    found: dict[float, tuple[int, int]] = {}
     for day in days:
-        counts.update(day.running_p50)
         for median, seconds in zip(day.running_p50, day.busy_s, strict=True):
-            if seconds:
-                busy_s[median] = busy_s.get(median, 0) + seconds
-    return {median: (count, busy_s.get(median, 0)) for median, count in counts.items() if median is not None}
+            if median is not None:
+                count, busy_s = found.get(median, (0, 0))
+                found[median] = count + 1, busy_s + seconds
+    return found
 
 
 def starts_of_masks(masks: Masks) -> list[int]:

@@ -57,6 +57,24 @@ class Ledger(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TraceDay:
+    """One day before or after an action, in the ledger's unit a day.
+
+    Attributes:
+        day_ms: its start, UTC. measured: what was measured.
+        expected: what its load would have been before the action; None: there is no baseline. low, high: p10 and p90 of
+            how days before the action lay around it. peers: untreated neighbours, scaled to the size of the treated.
+    """
+
+    day_ms: int
+    measured: float
+    expected: float | None = None
+    low: float | None = None
+    high: float | None = None
+    peers: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """One comparison of before and after.
 
@@ -66,7 +84,7 @@ class Verification:
         saving: of that ledger a month; negative means more than before. None without a figure.
         predicted_p50: what the finding had claimed, of the same ledger.
         facts: numbers with units in their names, for whoever checks it.
-        slo_regressions: sentences about latency that got worse.
+        slo_regressions: sentences about latency that got worse. days: to draw it; empty: nothing was measured.
     """
 
     verdict: Verdict
@@ -76,6 +94,7 @@ class Verification:
     predicted_p50: float | None = None
     facts: Mapping[str, float | str | None] = field(default_factory=dict)
     slo_regressions: tuple[str, ...] = ()
+    days: tuple[TraceDay, ...] = ()
 
     @property
     def realised_ratio(self) -> float | None:

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from inspect import cleandoc
-from sys import modules
 from typing import Final
 
-from annotated_types import Ge, Gt, Le, Lt
-from pydantic.fields import FieldInfo
-
-from advisor.model import HEADINGS, Rule
+from advisor.limits_book import thresholds_of
+from advisor.model import Limits, Rule
+from advisor.reversible import REVERSIBLE
+from advisor.rule_text import as_markdown, text_of
 from advisor.rules import RULES
 from core.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS
 
@@ -46,21 +44,23 @@ def index_page() -> str:
 
 def rule_page(rule: Rule) -> str:
     """One rule: its four headings, thresholds, needs and sources."""
-    summary, sections = _parts(rule)
+    text = text_of(rule)
     lines = [
         f"# {rule.code} `{rule.id}`: {rule.title}",
         "",
         f"Generated from `advisor/rules/{rule.id.replace('-', '_')}.py`. [All rules](README.md).",
         "",
-        summary,
+        text.summary,
         "",
     ]
-    for heading in HEADINGS:
-        lines += [f"## {heading}", "", sections[heading], ""]
+    for heading, body in text.sections:
+        lines += [f"## {heading}", "", body, ""]
     lines += [
         "## Effort and risk",
         "",
         f"Usually {rule.effort} effort and {rule.risk} risk; a finding may say otherwise.",
+        "",
+        f"Can it be taken back? {REVERSIBLE[rule.id]}",
         "",
         "## Needs",
         "",
@@ -70,7 +70,7 @@ def rule_page(rule: Rule) -> str:
         "",
         "| threshold | default | allowed | meaning |",
         "|---|---|---|---|",
-        *_limit_rows(type(rule.limits).model_fields),
+        *_limit_rows(rule.limits),
         "",
         "## Sources",
         "",
@@ -82,58 +82,25 @@ def rule_page(rule: Rule) -> str:
 
 def summary_of(rule: Rule) -> str:
     """The first sentence of its documentation."""
-    return _parts(rule)[0]
-
-
-def _parts(rule: Rule) -> tuple[str, Mapping[str, str]]:
-    """The opening of the module's docstring, and the text below each heading."""
-    text = cleandoc(modules[f"advisor.rules.{rule.id.replace('-', '_')}"].__doc__ or "")
-    opening, rest = text.split(f"\n{HEADINGS[0]}\n", 1)
-    found: dict[str, str] = {}
-    for heading, following in zip(HEADINGS, (*HEADINGS[1:], None), strict=True):
-        body, rest = (rest, "") if following is None else rest.split(f"\n{following}\n", 1)
-        found[heading] = _markdown(body)
-    return _markdown(opening), found
-
-
-def _markdown(text: str) -> str:
-    """Without the indentation of a docstring, and with code as Markdown has it."""
-    lines = [line.removeprefix("    ") for line in text.strip("\n").splitlines()]
-    return "\n".join(lines).strip().replace("``", "`")
+    return text_of(rule).summary
 
 
 def _need(name: str) -> str:
     return f"[`{name}`](../metrics.md)" if name in _METRICS else name
 
 
-def _limit_rows(fields: Mapping[str, FieldInfo]) -> Sequence[str]:
-    """A row a threshold; a pair of bounds shares the sentence below it."""
-    rows: list[str] = []
-    meaning = ""
-    for name, field in reversed(list(fields.items())):
-        meaning = field.description or meaning
-        default = "none" if field.default is None else f"`{_plain(field.default)}`"
-        rows.append(f"| `{name}` | {default} | {_bounds(field)} | {_cell(_markdown(meaning))} |")
-    return rows[::-1]
+def _limit_rows(limits: Limits) -> Sequence[str]:
+    """A row a threshold."""
+    return [
+        f"| `{one.name}` | {_default(one.default)} | {one.bounds} | {_cell(as_markdown(one.meaning))} |"
+        for one in thresholds_of(limits)
+    ]
 
 
-def _bounds(field: FieldInfo) -> str:
-    """``> 0, ≤ 1``; empty where the type says all."""
-    signs: list[str] = []
-    for bound in field.metadata:
-        if isinstance(bound, Gt):
-            signs.append(f"> {bound.gt}")
-        elif isinstance(bound, Ge):
-            signs.append(f"≥ {bound.ge}")
-        elif isinstance(bound, Lt):
-            signs.append(f"< {bound.lt}")
-        elif isinstance(bound, Le):
-            signs.append(f"≤ {bound.le}")
-    return ", ".join(signs)
-
-
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _default(value: float | None) -> str:
+    if value is None:
+        return "none"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
 def _cell(text: str) -> str:

@@ -54,35 +54,56 @@ def known_hosts(connection: Connection) -> list[KnownHost]:
 
 def known_gpus(connection: Connection, ids: Collection[int] | None = None) -> list[KnownGpu]:
     """Every GPU (or those of these keys), by host, index and UUID."""
+    gpu = GpuRow
     statement = (
-        select(GpuRow.__table__, HostRow.name.label("host"))
+        select(
+            gpu.id,
+            gpu.first_sample_ms,
+            gpu.last_sample_ms,
+            gpu.seen_until_ms,
+            gpu.last_held_ms.is_not(None),
+            gpu.gpu_uuid,
+            HostRow.name,
+            gpu.gpu_index,
+            gpu.model,
+            gpu.memory_total_bytes,
+            gpu.pci_bus_id,
+            gpu.driver_version,
+            gpu.max_sm_clock_hz,
+            gpu.power_limit_default_w,
+            gpu.compute_capability,
+            gpu.power_averaging_s,
+        )
         .outerjoin(HostRow, HostRow.id == GpuRow.host_id)
         .order_by(HostRow.name, GpuRow.gpu_index, GpuRow.gpu_uuid)
     )
     if ids is not None:
         statement = statement.where(GpuRow.id.in_(ids))
+    # The driver's own rows, by place: a page names a thousand GPUs.
+    cursor = connection.execute(statement).cursor
+    assert cursor is not None
     return [
         KnownGpu(
-            row.id,
+            row[0],
             GpuIdentity(
-                gpu_uuid=row.gpu_uuid,
-                host=row.host,
-                index=row.gpu_index,
-                model=row.model,
-                memory_total_bytes=row.memory_total_bytes,
-                pci_bus_id=row.pci_bus_id,
-                driver_version=row.driver_version,
-                max_sm_clock_hz=row.max_sm_clock_hz,
-                power_limit_default_w=row.power_limit_default_w,
-                compute_capability=row.compute_capability,
-                power_averaging_s=row.power_averaging_s,
+                gpu_uuid=row[5],
+                host=row[6],
+                index=row[7],
+                model=row[8],
+                memory_total_bytes=row[9],
+                pci_bus_id=row[10],
+                driver_version=row[11],
+                max_sm_clock_hz=row[12],
+                power_limit_default_w=row[13],
+                compute_capability=row[14],
+                power_averaging_s=row[15],
             ),
-            row.first_sample_ms,
-            row.last_sample_ms,
-            row.seen_until_ms,
-            row.last_held_ms is not None,
+            row[1],
+            row[2],
+            row[3],
+            bool(row[4]),
         )
-        for row in connection.execute(statement)
+        for row in cursor.fetchall()
     ]
 
 

@@ -9,22 +9,31 @@ from struct import Struct
 from typing import Any, Final
 
 from core.days import HOURS, EngineDay, GpuDay
-from store.rows_as_hours import ENGINE_FIGURES, GPU_FIGURES, engine_hour_in, gpu_hour_in
+from store.rows_as_hours import (
+    ENGINE_FIGURES,
+    GPU_DAY_FIRST,
+    GPU_FIGURES,
+    Rest,
+    engine_hour_in,
+    gpu_part_in,
+)
 
 GPU_HOURLY: Final = Struct(f"<{4 * HOURS}h")
 ENGINE_HOURLY: Final = Struct(f"<{2 * HOURS}h{4 * HOURS}d?")
 UNKNOWN: Final = -1.0
 """Stands for an hour without a median batch or token count in the packed column; neither is ever negative."""
 GPU_DAY: Final = ("day_ms", "seen", "hourly", "bare_idle_w", *GPU_FIGURES)
+GPU_DAY_PART: Final = GPU_DAY[: 4 + len(GPU_DAY_FIRST)]
+"""What ``gpu_day_in`` needs of it at least."""
 ENGINE_DAY: Final = ("day_ms", "seen", "hourly", *ENGINE_FIGURES)
 """Columns that the readers below expect, in their order."""
 _new: Final = object.__new__
 
 
 class StoredGpuDay(GpuDay):
-    """A day with its row in the order of ``GPU_DAY``."""
+    """A day with its row in the order of ``GPU_DAY``; where that ends early, ``rest`` reads the other figures."""
 
-    __slots__ = ("hourly_read", "raw", "whole_read")
+    __slots__ = ("hourly_read", "raw", "rest", "whole_read")
     __hash__ = None  # type: ignore[assignment]
 
     def __new__(cls, *values: Any, **named: Any) -> GpuDay:  # type: ignore[misc] # noqa: D102 - a copy is a plain one
@@ -68,22 +77,28 @@ def _setters(kind: type[Any], *names: str) -> list[Any]:
 
 _set_uuid, _set_gpu_day = _setters(GpuDay, "gpu_uuid", "day_ms")
 _set_engine, _set_engine_day = _setters(EngineDay, "engine", "day_ms")
-_GPU: Final = _setters(StoredGpuDay, "raw", "whole_read", "hourly_read")
+_GPU: Final = _setters(StoredGpuDay, "raw", "rest", "whole_read", "hourly_read")
 _ENGINE: Final = _setters(StoredEngineDay, "raw", "whole_read", "hourly_read")
-_set_gpu_row, _set_gpu_whole, _set_gpu_hourly = _GPU
+_set_gpu_row, _set_gpu_rest, _set_gpu_whole, _set_gpu_hourly = _GPU
 _set_engine_row, _set_engine_whole, _set_engine_hourly = _ENGINE
 
 
-def gpu_day_in(gpu_uuid: str, row: Sequence[Any]) -> GpuDay:
-    """Values of ``GPU_DAY`` as a day."""
+def _nothing(_name: str, _start_ms: int) -> Sequence[Any]:
+    """Of a row that is whole nothing is left to read."""
+    raise LookupError("the row is whole")
+
+
+def gpu_day_in(gpu_uuid: str, row: Sequence[Any], rest: Rest = _nothing) -> GpuDay:
+    """Values of ``GPU_DAY``, or of ``GPU_DAY_PART`` with what gives all figures, as a day."""
     day: GpuDay = _new(StoredGpuDay)
     _set_uuid(day, gpu_uuid)
     _set_gpu_day(day, row[0])
     _set_gpu_row(day, row)
+    _set_gpu_rest(day, rest)
     return day
 
 
-def engine_day_in(engine: str, row: Sequence[Any]) -> EngineDay:
+def engine_day_in(engine: str, row: Sequence[Any], _rest: Rest = _nothing) -> EngineDay:
     """Values of ``ENGINE_DAY`` as a day."""
     day: EngineDay = _new(StoredEngineDay)
     _set_engine(day, engine)
@@ -96,7 +111,7 @@ def _gpu_whole(day: Any) -> Any:
     try:
         return day.whole_read
     except AttributeError:
-        found = gpu_hour_in(day.gpu_uuid, day.day_ms, day.raw[4:])
+        found = gpu_part_in(day.gpu_uuid, day.day_ms, day.raw[4:], day.rest)
         _set_gpu_whole(day, found)
         return found
 
@@ -128,7 +143,7 @@ def _engine_hourly(day: Any) -> Sequence[Any]:
         found = (
             values[:24],
             values[24:48],
-            values[48:72],
+            _known(values[48:72]),
             values[96:120],
             values[120:144],
             values[72:96],
@@ -146,8 +161,12 @@ def _engine_part(at: int) -> property:
     return property(lambda day: _engine_hourly(day)[at])
 
 
+def _known(values: Sequence[float]) -> Sequence[float | None]:
+    return tuple([None if value < 0 else value for value in values]) if min(values) < 0 else values
+
+
 def _known_part(at: int) -> property:
-    return property(lambda day: tuple([None if value < 0 else value for value in _engine_hourly(day)[at]]))
+    return property(lambda day: _known(_engine_hourly(day)[at]))
 
 
 for _kind, _parts in (
@@ -169,7 +188,7 @@ for _kind, _parts in (
             "whole": property(_engine_whole),
             "seen": property(lambda day: day.raw[1]),
             **{
-                name: (_known_part if name in {"running_p50", "generated_tokens"} else _engine_part)(at)
+                name: (_known_part if name == "generated_tokens" else _engine_part)(at)
                 for at, name in enumerate(
                     (
                         "covered_s",

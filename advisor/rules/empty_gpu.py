@@ -20,6 +20,7 @@ What to do
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final
 
 from advisor.confidence import duration, graded, seen_share, widened
@@ -189,7 +190,7 @@ def _busy_shares(gpu: GpuEvidence) -> list[tuple[int, float | None]]:
     shares: list[tuple[int, float | None]] = []
     for day in gpu.days:
         if was_empty(day):
-            shares += ((start, 0.0) for start in seen_hours(day.day_ms, day.seen))
+            shares += zip(seen_hours(day.day_ms, day.seen), repeat(0.0), strict=False)
         else:
             shares += ((hour.hour_ms, _busy_share(hour)) for hour in hours.of_day(day.day_ms))
     return shares

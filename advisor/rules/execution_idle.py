@@ -29,7 +29,7 @@ from advisor.confidence import duration, graded
 from advisor.digest import Digest, digest
 from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
-from advisor.idle import serving_hours, silence_h
+from advisor.idle import has_seen_engine, silence_h
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.waterfall import base_of
 from core.activity import Activity
@@ -198,7 +198,7 @@ def _finding(
     saving, no_figure = _saving(evidence, gpu, month, spared_w, gap_w - bare_w)
     basis = "Pauses and their power are measured; what a context draws by itself is literature"
     grade, confidence = graded(Grade.D, basis, span_h=seen.observed_h, covered_h=seen.covered_h)
-    serves = gpu.gpu_uuid in serving_hours(evidence)
+    serves = has_seen_engine(evidence, gpu)
     return Finding(
         rule_id=RULE_ID,
         subject=gpu_subject(gpu),

@@ -31,7 +31,7 @@ from advisor.digest import digest
 from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
 from advisor.holders import blinkered_hosts, during, is_numbered, named_workloads
-from advisor.idle import serving_hours, silence_h, typical_memory_bytes
+from advisor.idle import has_seen_engine, silence_h, typical_memory_bytes
 from advisor.model import Limits, Rule, Source, Verdict, counted
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence, WorkloadUse
@@ -120,7 +120,7 @@ def held_of(evidence: Evidence, gpu: GpuEvidence, limits: OrphanMemoryLimits) ->
     """The unbroken hours up to the last sample that no known workload and no engine explains."""
     known = [use for use in gpu.uses if not is_numbered(use.workload)]
     owned_until_ms = max((use.last_ms for use in known), default=0)
-    if gpu.last_sample_ms <= owned_until_ms or gpu.gpu_uuid in serving_hours(evidence):
+    if gpu.last_sample_ms <= owned_until_ms or has_seen_engine(evidence, gpu):
         return NOT_HELD
     hours: list[GpuHour] = []
     for hour in reversed(gpu.hours):

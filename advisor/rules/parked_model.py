@@ -156,10 +156,10 @@ def _finding(
         gpu_uuids=(gpu.gpu_uuid,),
         stage="stop",
         chart=time_chart(
-            (
+            [
                 (hour.hour_ms, hour.parked_power_w if hour.parked_power_w is not None else hour.power_w)
                 for hour in parked_hours(gpu.hours)[-24 * 14 :]
-            ),
+            ],
             "W",
             gpu.bare_idle_w,
         ),

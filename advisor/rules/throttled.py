@@ -103,8 +103,11 @@ def _slowing(gpu: GpuEvidence, hours: Sequence[GpuHour], limits: ThrottledLimits
     return None
 
 
-_COUNTERS: Final = {"limit": ("slowed_power_s",), "heat": ("slowed_thermal_s", "throttled_s")}
-"""Seconds held back by each cause; the first that is known."""
+_COUNTERS: Final = {
+    "limit": ("slowed_power_s", "slowed_power_s"),
+    "heat": ("slowed_thermal_s", "throttled_s"),
+}
+"""Seconds held back by each cause, and what tells them where those are not known."""
 
 
 def _held_s(hour: GpuHour, cause: str) -> float | None:
@@ -115,11 +118,10 @@ def _held_s(hour: GpuHour, cause: str) -> float | None:
 
 
 def _share(hours: Sequence[GpuHour], cause: str) -> float | None:
-    times = rows_of(hours, "covered_s", *_COUNTERS[cause])
     known = [
-        (min(held[0], covered_s), covered_s)
-        for covered_s, *counters in times
-        if (held := [held_s for held_s in counters if held_s is not None])
+        (min(held_s, covered_s), covered_s)
+        for covered_s, one_s, other_s in rows_of(hours, "covered_s", *_COUNTERS[cause])
+        if (held_s := other_s if one_s is None else one_s) is not None
     ]
     covered_s = sum([seconds for _, seconds in known])
     return sum([held for held, _ in known]) / covered_s if covered_s > 0 else None

@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
+from core.activity import Activity
 from core.hour_columns import rows_of
 from store.rows_as_hours import (
     ENGINE_FIGURES,
+    GPU_DAY_FIRST,
     GPU_FIGURES,
+    GPU_HOUR_FIRST,
     engine_hour_in,
     gpu_hour_in,
+    gpu_part_in,
     parse_together,
 )
 
@@ -36,6 +40,7 @@ def _plain(hour: Any) -> Any:
     ("make", "names"),
     [
         (_gpu, ("active_s", "covered_s", "busy_ratio", "power_w")),
+        (_gpu, ("active_s", "nvlink_bytes_per_s")),
         (_engine, ("generated_tokens", "busy_s", "itl_count")),
     ],
 )
@@ -48,6 +53,39 @@ def test_fields_are_those_of_plain_hours(make: Any, names: tuple[str, ...]) -> N
     assert rows_of(plain, *names) == expected
     assert rows_of([stored[0], *plain[1:]], *names) == expected
     assert rows_of([], *names) == []
+
+
+def test_seconds_of_activities_are_columns_of_gpus_alone() -> None:
+    stored = [_gpu(at) for at in range(3)]
+    plain = [_plain(hour) for hour in stored]
+    expected = [(hour.covered_s, hour.seconds[Activity.BUSY]) for hour in plain]
+    for hours in (stored, plain, [stored[0], *plain[1:]]):
+        assert rows_of(hours, "covered_s", "busy_s") == expected
+    engine = _plain(_engine(0))
+    assert rows_of([engine], "covered_s", "busy_s") == [(engine.covered_s, engine.busy_s)]
+
+
+def test_of_a_row_read_in_part_the_rest_is_read_once_when_asked_for() -> None:
+    whole = _gpu(7)
+    asked: list[tuple[str, int]] = []
+
+    def rest(name: str, start_ms: int) -> Any:
+        asked.append((name, start_ms))
+        return whole.raw
+
+    for part in (GPU_HOUR_FIRST, GPU_DAY_FIRST):
+        hour = gpu_part_in("GPU-1", 7, whole.raw[: len(part)], rest)
+        assert [getattr(hour, name) for name in part if not name.endswith("_s")]
+        assert rows_of([hour], "covered_s", "active_s", "busy_s")
+        assert hour.seconds == whole.seconds
+        assert not asked
+        assert rows_of([hour], "covered_s", "nvlink_bytes_per_s") == [
+            (whole.covered_s, whole.nvlink_bytes_per_s)
+        ]
+        assert hour.joules == whole.joules
+        assert hour == whole
+        assert asked == [("GPU-1", 7)]
+        asked.clear()
 
 
 def test_histograms_parsed_together_are_each_hours_own() -> None:
