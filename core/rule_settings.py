@@ -15,15 +15,20 @@ In ``gpuwise.toml``::
     until = 2026-12-04
     reason = "hot spare until Friday"
     rule = "empty-gpu"                 # left out: every rule
+    since = 2026-11-30                 # left out: at once
 
 Selectors: ``host``, ``gpu``, ``engine``, ``owner`` (the team, or ``team / project``, that by the owner rules pays for the GPU's own time
 or for a workload on it), ``user`` (of a workload on it) and ``label`` (``namespace=ml``: an attribute of one); ``*`` stands for anything. Which thresholds a rule has, and their bounds, the advisor knows: it checks
 the values here against its own classes at start.
+
+The same can be kept in the database, without access to this file: ``gpuwise thresholds``, ``gpuwise exclusions``, the page
+``/settings/rules``, REST. What the database says comes after what the file says, key by key: see ``exclusions.md``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
 from typing import Any, Final
 
 from core.errors import SettingsError
@@ -31,6 +36,15 @@ from core.errors import SettingsError
 SELECTORS: Final = ("host", "gpu", "engine", "owner", "user", "label")
 TABLES: Final = frozenset({"rules", "exclusion"})
 """Top-level tables of the file that are not flat settings."""
+FILE: Final = "gpuwise.toml"
+
+
+class Origin(StrEnum):
+    """Where a value comes from."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    DATABASE = "database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,10 @@ class Selector:
 
     kind: str
     pattern: str
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.kind} {self.pattern}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +68,27 @@ class ScopedThresholds:
     values: Mapping[str, Any]
     place: str
 
+    @property
+    def part(self) -> tuple[str, frozenset[Selector]]:
+        """Which rule, and which part of the fleet, in whatever order that is said."""
+        return (self.rule_id, frozenset(self.selectors))
+
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A part of the fleet to leave alone; ``rule_id`` None: by every rule."""
+    """A part of the fleet to leave alone; ``rule_id`` None: by every rule; ``since`` None: ever. ``who`` said so."""
 
     selectors: tuple[Selector, ...]
     rule_id: str | None
     until: datetime
     reason: str
     place: str
+    since: datetime | None = None
+    who: str | None = FILE
+
+    def holds_at(self, now: datetime) -> bool:
+        """It has begun, and has not ended."""
+        return (self.since is None or self.since <= now) and now < self.until
 
     @property
     def sentence(self) -> str:
@@ -74,6 +103,23 @@ class RuleSettings:
     fleet: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scoped: tuple[ScopedThresholds, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
+
+    def then(self, later: "RuleSettings") -> "RuleSettings":
+        """These, and after them ``later``, which wins key by key.
+
+        Of thresholds for the same part of the fleet the later ones keep what they do not say themselves; they move to the end,
+        because the last part that fits wins.
+        """
+        fleet = {rule: dict(values) for rule, values in self.fleet.items()}
+        for rule, values in later.fleet.items():
+            fleet[rule] = {**fleet.get(rule, {}), **values}
+        scoped = list(self.scoped)
+        for one in later.scoped:
+            same = [old for old in scoped if old.part == one.part]
+            scoped = [old for old in scoped if old.part != one.part]
+            kept = same[-1].values if same else {}
+            scoped.append(replace(one, values={**kept, **one.values}))
+        return RuleSettings(fleet, tuple(scoped), (*self.exclusions, *later.exclusions))
 
 
 def parse(tables: Mapping[str, Any], place: str) -> RuleSettings:
@@ -105,24 +151,33 @@ def _scoped(raw: Mapping[str, Any], place: str) -> ScopedThresholds:
     values = {key: value for key, value in raw.items() if key != "rule" and key not in SELECTORS}
     if not values:
         raise SettingsError(f"{place}: it sets no threshold: give one, or leave the table out")
-    return ScopedThresholds(rule, _selectors(raw, place), values, place)
+    return ScopedThresholds(rule, selectors_of(raw, place), values, place)
 
 
 def _exclusion(raw: Mapping[str, Any], place: str) -> Exclusion:
     for key in raw:
-        if key not in {*SELECTORS, "rule", "until", "reason"}:
+        if key not in {*SELECTORS, "rule", "since", "until", "reason"}:
             raise SettingsError(
-                f"{place}: unknown key {key!r}: use {', '.join(SELECTORS)}, rule, until, reason"
+                f"{place}: unknown key {key!r}: use {', '.join(SELECTORS)}, rule, since, until, reason"
             )
     rule, reason = raw.get("rule"), raw.get("reason")
     if rule is not None and not isinstance(rule, str):
         raise SettingsError(f'{place}: rule is {rule!r}: name one, e.g. "empty-gpu", or leave it out')
     if not isinstance(reason, str) or not reason.strip():
         raise SettingsError(f"{place}: reason is missing: say why it is left alone")
-    return Exclusion(_selectors(raw, place), rule, _until(raw.get("until"), place), reason.strip(" ."), place)
+    since = None if raw.get("since") is None else moment_of("since", raw["since"], place)
+    until = until_of(raw.get("until"), place)
+    if since is not None and since >= until:
+        raise SettingsError(f"{place}: since is not before until: give an earlier since, or leave it out")
+    return Exclusion(selectors_of(raw, place), rule, until, reason.strip(" ."), place, since)
 
 
-def _selectors(raw: Mapping[str, Any], place: str) -> tuple[Selector, ...]:
+def selectors_of(raw: Mapping[str, Any], place: str) -> tuple[Selector, ...]:
+    """The selectors among named values, in a fixed order; at least one.
+
+    Raises:
+        SettingsError: none is given, or one is no pattern; names place and key.
+    """
     found = []
     for kind in SELECTORS:
         pattern = raw.get(kind)
@@ -138,21 +193,35 @@ def _selectors(raw: Mapping[str, Any], place: str) -> tuple[Selector, ...]:
     return tuple(found)
 
 
-def _until(raw: object, place: str) -> datetime:
-    """End of a day, or a time."""
+def until_of(raw: object, place: str) -> datetime:
+    """End of a day that is named, or a time. Raises ``SettingsError``: missing, or neither."""
+    if raw is None:
+        raise SettingsError(f"{place}: until is missing: an exclusion ends some day, e.g. until = 2026-12-04")
+    at = moment_of("until", raw, place)
+    return at + timedelta(days=1) if _is_day(raw) else at
+
+
+def moment_of(key: str, raw: object, place: str) -> datetime:
+    """Start of a day that is named, or a time. Raises ``SettingsError``: neither; names place and key."""
     value = raw
     if isinstance(raw, str):
         try:
-            value = date.fromisoformat(raw) if len(raw) == 10 else datetime.fromisoformat(raw)
+            value = date.fromisoformat(raw) if _is_day(raw) else datetime.fromisoformat(raw)
         except ValueError as error:
-            raise SettingsError(f"{place}: until is {raw!r}: give a day such as 2026-12-04") from error
+            raise SettingsError(f"{place}: {key} is {raw!r}: give a day such as 2026-12-04") from error
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise SettingsError(f"{place}: until is {raw}, which names no time zone: append Z")
+            raise SettingsError(f"{place}: {key} is {raw}, which names no time zone: append Z")
         return value.astimezone(UTC)
     if isinstance(value, date):
-        return datetime.combine(value + timedelta(days=1), time(), UTC)
-    raise SettingsError(f"{place}: until is missing: an exclusion ends some day, e.g. until = 2026-12-04")
+        return datetime.combine(value, time(), UTC)
+    raise SettingsError(f"{place}: {key} is {raw!r}: give a day such as 2026-12-04")
+
+
+def _is_day(raw: object) -> bool:
+    if isinstance(raw, str):
+        return len(raw) == len("2026-12-04")
+    return isinstance(raw, date) and not isinstance(raw, datetime)
 
 
 def _table(raw: object, place: str) -> Mapping[str, Any]:

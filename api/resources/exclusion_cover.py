@@ -1,0 +1,112 @@
+"""What an exclusion covers now: GPUs and engines of the fleet, and recommendations that are open about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Final
+
+from sqlalchemy.orm import Session
+
+from advisor.site_run import Part
+from api.resources.columns import about
+from api.resources.evidence import fleet_reader
+from api.resources.ownership import owner_lookup
+from api.resources.scope import Scope, scope_of
+from core.clock import to_ms
+from core.finding import Status
+from core.rule_settings import Exclusion, Selector
+from core.settings import Settings
+from store.queries import recommendations
+from store.queries.chunks import Chunk
+from store.queries.evidence import fleet_chunks
+from store.queries.recommendations import Recommendation
+
+OPEN: Final = (Status.OPEN, Status.REOPENED)
+"""What a run of the rules sets aside: on what is claimed, somebody is at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredRecommendation:
+    """A recommendation under an exclusion."""
+
+    id: Annotated[int, about("Its number.")]
+    rule_id: Annotated[str, about("Of which rule.")]
+    title: Annotated[str, about("What to do.")]
+    subject: Annotated[str, about("What it is about, for people.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What an exclusion covers, by the last 30 days of data, as a run of the rules sees them."""
+
+    gpu_count: Annotated[int, about("GPUs of it.")]
+    known_gpu_count: Annotated[int, about("GPUs of the whole fleet.")]
+    engine_count: Annotated[int, about("Engines of it.")]
+    gpu_uuids: Annotated[Sequence[str], about("Those GPUs.")]
+    recommendation_count: Annotated[int, about("Open recommendations that it sets aside.")]
+    recommendations: Annotated[Sequence[CoveredRecommendation], about("Those.")]
+
+
+def coverage(session: Session, settings: Settings, now_ms: int, given: Exclusion) -> Coverage:
+    """By the very code with which a run of the rules decides it."""
+    scope = scope_of(session, settings, now_ms)
+    part = Part(given.selectors, owner_lookup(session))
+    known = _gather(scope, part, given.selectors)
+    found = [
+        item
+        for item in recommendations.listing(session, OPEN)
+        if given.rule_id in {None, item.finding.rule_id}
+        and part.holds(item.finding.subject, item.finding.gpu_uuids)
+    ]
+    uuids = sorted(id_ for kind, id_ in part.subjects if kind == "gpu")
+    return Coverage(
+        gpu_count=len(uuids),
+        known_gpu_count=known,
+        engine_count=sum(kind == "engine" for kind, _ in part.subjects),
+        gpu_uuids=uuids,
+        recommendation_count=len(found),
+        recommendations=[
+            CoveredRecommendation(
+                item.id,
+                item.finding.rule_id,
+                item.finding.title,
+                item.finding.subject.label or item.finding.subject.id,
+            )
+            for item in found
+        ],
+    )
+
+
+def waiting_under(session: Session, given: Exclusion) -> list[Recommendation]:
+    """Recommendations that this exclusion set aside: snoozed to its end, in its words."""
+    return [
+        item
+        for item in recommendations.listing(session, [Status.SNOOZED])
+        if item.snoozed_until_ms == to_ms(given.until) and item.note == given.sentence
+    ]
+
+
+def _gather(scope: Scope, part: Part, selectors: Sequence[Selector]) -> int:
+    """Put what the selectors choose into ``part``; returns how many GPUs there are."""
+    chunks = fleet_chunks(scope.session)
+    reader = fleet_reader(scope)
+    for chunk in chunks:
+        if _may_hold(chunk, selectors):
+            seen = reader.read(chunk)
+            if seen is not None:
+                part.add(seen)
+    return sum(not gpu.identity.is_slice for chunk in chunks for gpu in chunk.gpus)
+
+
+def _may_hold(chunk: Chunk, selectors: Sequence[Selector]) -> bool:
+    """Whether names alone leave it open that something of a chunk is chosen: reading who held what takes a while."""
+    names = {
+        "host": [gpu.identity.host for gpu in chunk.gpus if gpu.identity.host is not None],
+        "gpu": [gpu.identity.gpu_uuid for gpu in chunk.gpus],
+        "engine": [engine.identity.engine for engine in chunk.engines],
+    }
+    return all(
+        any(fnmatchcase(name, one.pattern) for name in names[one.kind])
+        for one in selectors
+        if one.kind in names
+    )
