@@ -1,91 +1,36 @@
-"""The weekly report: the last seven full days of data against the seven before, as page, file, mail and text."""
+"""The weekly report: the last seven full days of data against the seven before, of an owner or of the whole fleet."""
 
 import html
-from base64 import b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from typing import Final
 
-import css_inline
 from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from api import formats
-from api.charts_png import colour_of, to_png, tokens
-from api.overview_parts import Tile, build_days, build_funnel, day_activities, days_title, headline, tiles
+from api import report_lines as lines
+from api.overview_parts import build_days, build_funnel, day_activities, days_title, headline
 from api.rec_row import RecommendationRow, rows_of
-from api.resources.overview import WAITING, overview
+from api.report_model import HostIdle, ReportChart, WeeklyReport
 from api.resources.overview_model import Overview
+from api.resources.report_week import HostMoney, Week, period_of, week
 from api.resources.scope import Scope
-from api.templating import environment
-from api.words import activity_class
-from core.activity import Activity
-from core.clock import from_ms
 from core.evidence import Window
+from core.ownership import Owner
 from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS
-from store.queries import recommendations
+from store.queries import report_told
 from store.queries.hours import bounds
 from store.queries.recommendations import Recommendation
+from store.queries.report_told import Told
 
-DAYS = 7
-CHART_PX = 560
-BEST = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ReportChart:
-    """One chart: its key in the mail, the sentence that titles it, the SVG, and the words for who does not see it."""
-
-    key: str
-    title: str
-    svg: Markup
-    alt: str
-    note: str
-    height_px: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostIdle:
-    """One host's cost and idle money of the week."""
-
-    host: str
-    gpus: int
-    cost_usd: Decimal | None
-    idle_usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
-class WeeklyReport:
-    """One week of one fleet.
-
-    Attributes:
-        window: full UTC days; shorter when there are fewer, said in ``partial_note``.
-        days: the window for people. period: key of the window; a report is mailed once per period.
-        compared: how it stands against the seven days before; empty without them.
-    """
-
-    window: Window
-    period: str
-    days: str
-    has_data: bool
-    simulated: bool
-    subject: str
-    headline: str
-    headline_idle: str
-    compared: str
-    partial_note: str
-    tiles: tuple[Tile, ...]
-    recommendations: tuple[RecommendationRow, ...]
-    open_count: int
-    charts: tuple[ReportChart, ...]
-    activities: tuple[Activity, ...]
-    hosts: tuple[HostIdle, ...]
-    quality: str
-    price_note: str
-    carbon_note: str
-    base_url: str
-    overview: Overview
+DAYS: Final = 7
+BEST: Final = 3
+HOSTS: Final = 6
+NEWS_RATIO: Final = 0.005
+"""Idle money that changed by less is not a change."""
 
 
 def report_window(data: Window) -> tuple[Window, str]:
@@ -105,71 +50,138 @@ def report_window(data: Window) -> tuple[Window, str]:
     return Window(start, end), ""
 
 
-def weekly(session: Session, settings: Settings, now_ms: int) -> WeeklyReport:
-    """The report as of the newest data."""
+def weekly(session: Session, settings: Settings, now_ms: int, audience: Owner | None = None) -> WeeklyReport:
+    """The report as of the newest data; ``audience`` None: of the whole fleet."""
     data = bounds(session)
     window, note = (Window(now_ms - DAYS * DAY_MS, now_ms), "") if data is None else report_window(data)
-    view = overview(Scope(session, settings, now_ms, window))
-    return report_of(view, settings, note, recommendations.listing(session, WAITING))
+    before = report_told.before(session, audience, period_of(window))
+    found = week(Scope(session, settings, now_ms, window), audience, adds_up=bool(before))
+    return report_of(found, settings, note, before)
+
+
+def remember(session: Session, report: WeeklyReport, now_ms: int) -> None:
+    """Keep what a report told, once it goes out: the next one of its audience does not tell it as new."""
+    report_told.put(session, report.audience, report.period, report.told, now_ms)
 
 
 def report_of(
-    view: Overview,
-    settings: Settings,
-    partial_note: str = "",
-    found: Sequence[Recommendation] | None = None,
+    found: Week, settings: Settings, partial_note: str = "", before: Mapping[str, Told] | None = None
 ) -> WeeklyReport:
-    """Lay out an overview as a report; pure. ``found``: all open recommendations; default: the overview's best."""
-    host_of = {line.gpu_uuid: line.host for line in view.fleet}
+    """Lay out a week as a report; pure. ``before``: what earlier reports of this audience told, by fingerprint."""
+    view = found.view
+    told_before = dict(before or {})
+    news, known = lines.split(view.recommendations, told_before)
+    rows, grown, told = _actions(found, news, told_before)
     first, second = headline(view)
+    done = lines.done_lines(found)
     return WeeklyReport(
         window=view.window,
-        period=_period(view.window),
+        audience=found.audience,
+        audience_name=lines.audience_name(found.audience),
+        period=period_of(view.window),
         days=formats.days(view.window.from_ms, view.window.to_ms),
         has_data=view.has_data,
+        has_news=view.has_data and has_news(view, has_actions=bool(rows or done)),
         simulated=view.simulated,
-        subject=subject(view),
-        headline=first,
+        subject=subject(view, found.audience),
+        headline=_whose(first, found.audience),
         headline_idle=second,
         compared=compared(view),
         partial_note=partial_note,
-        tiles=tiles(view),
-        recommendations=rows_of(view.recommendations if found is None else found, host_of, most=BEST),
+        tiles=lines.tiles(view),
+        budgets=lines.budget_lines(found),
+        recommendations=rows,
+        grown=grown,
+        still_open=lines.still_open(len(known), found.totals(known)) if known else "",
         open_count=view.open_count,
-        charts=_charts(view),
+        done=done[: lines.DONE],
+        done_more=max(0, len(done) - lines.DONE),
+        charts=_charts(view) if view.has_data else (),
         activities=day_activities(view),
-        hosts=_hosts(view),
-        quality=(
-            f"{formats.percent(view.coverage_ratio)} of samples received from {view.gpu_count} GPUs on"
-            f" {view.host_count} hosts"
-        ),
-        price_note=view.price_note,
-        carbon_note=view.carbon_note,
+        hosts=_hosts(found.hosts),
+        hosts_more=max(0, len(found.hosts) - HOSTS),
+        quality=lines.quality(found),
+        price_note=lines.joined(view.price_note.split("; ")),
+        carbon_note=lines.clip(view.carbon_note, lines.SENTENCE),
         base_url=settings.base_url.rstrip("/"),
-        overview=view,
+        overview=view if found.audience is None else replace(view, recommendations=()),
+        told=told,
     )
 
 
-def _period(window: Window) -> str:
-    return f"{_iso_day(window.from_ms)}/{_iso_day(window.to_ms - 1)}"
+def _whose(sentence: str, audience: Owner | None) -> str:
+    """The fleet's sentence as an owner's."""
+    if audience is None:
+        return sentence
+    name = lines.audience_name(audience)
+    return sentence.replace("You ", f"{name} ", 1) if sentence.startswith("You ") else sentence
 
 
-def _iso_day(ts_ms: int) -> str:
-    return f"{from_ms(ts_ms):%Y-%m-%d}"
+def has_news(view: Overview, *, has_actions: bool) -> bool:
+    """Something was spent (or held, where nothing is priced), idle money changed, or there is something to do."""
+    if has_actions:
+        return True
+    now, before = view.money.idle_usd, None if view.previous is None else view.previous.idle_usd
+    if view.money.spend_usd is None:
+        return any(row.gpu_h for row in view.funnel if row.step == "total")
+    if view.money.spend_usd > 0:
+        return True
+    return before is not None and abs((now or Decimal(0)) - before) > before * Decimal(str(NEWS_RATIO))
 
 
-def subject(view: Overview) -> str:
+def _actions(
+    found: Week, news: Sequence[Recommendation], before: Mapping[str, Told]
+) -> tuple[tuple[RecommendationRow, ...], dict[str, str], tuple[Told, ...]]:
+    """The best of what is news as rows, by how much those that were told have grown, and what is told now."""
+    by_id = {item.id: item for item in news}
+    rows: list[RecommendationRow] = []
+    grown: dict[str, str] = {}
+    told: list[Told] = []
+    for row in rows_of(news, found.host_of, most=BEST):
+        items = [by_id[int(id_)] for id_ in _ids(row)]
+        told += [lines.figure_of(item) for item in items]
+        then = [before[one.finding.fingerprint] for one in items if one.finding.fingerprint in before]
+        if then:
+            was = sum(one.figure or 0.0 for one in then)
+            grown[row.id] = f"grew since it was told: {lines.ledger_words(then[0].ledger, was)} then"
+        rows.append(_mail_row(row, found.parts.get(items[0].id)))
+    return tuple(rows), grown, tuple(told)
+
+
+def _ids(row: RecommendationRow) -> list[str]:
+    return [one.href.rpartition("/")[2] for one in row.alike] or [row.id]
+
+
+def _mail_row(row: RecommendationRow, share: float | None) -> RecommendationRow:
+    """The row in lengths that a mail bears; a command comes out as it is, or not at all."""
+    command = lines.command_of(row.command)
+    action = row.action
+    if row.command is not None and command is None:
+        action = "The command is too long for a mail, or holds letters that a mail cannot show: copy it in gpuwise."
+    note = row.sum_note if share is None else f"{row.sum_note} · your part of it"
+    return replace(
+        row,
+        title=lines.clip(row.title, lines.TITLE),
+        because=lines.clip(row.because, lines.SENTENCE),
+        sum_note=lines.clip(note, lines.TITLE),
+        command=command,
+        action=None if action is None else lines.clip(action, lines.SENTENCE),
+    )
+
+
+def subject(view: Overview, audience: Owner | None = None) -> str:
     """The subject with its number."""
     when = formats.days(view.window.from_ms, view.window.to_ms)
     mark = "[simulated] " if view.simulated else ""
+    who = "gpuwise" if audience is None else f"gpuwise, {lines.audience_name(audience)}"
     if not view.has_data:
-        return f"{mark}gpuwise: no samples, {when}"
+        return f"{mark}{who}: no samples, {when}"
     money = view.money
     if money.spend_usd is None:
         total = next((row.gpu_h for row in view.funnel if row.step == "total"), None)
-        return f"{mark}gpuwise: {formats.gpu_hours(total)}, no price known, {when}".replace(formats.NBSP, " ")
+        return f"{mark}{who}: {formats.gpu_hours(total)}, no price known, {when}".replace(formats.NBSP, " ")
     idle = f", {formats.money(money.idle_usd)} of it idle" if money.idle_usd is not None else ""
-    return f"{mark}gpuwise: {formats.money(money.spend_usd)} spent{idle}, {when}".replace(formats.NBSP, " ")
+    return f"{mark}{who}: {formats.money(money.spend_usd)} spent{idle}, {when}".replace(formats.NBSP, " ")
 
 
 def compared(view: Overview) -> str:
@@ -194,56 +206,19 @@ def _charts(view: Overview) -> tuple[ReportChart, ...]:
     )
 
 
-def _label(svg: str) -> str:
+def _label(svg: Markup) -> str:
     """The chart's accessible name: what the picture says, for the mail's alt text."""
     start = svg.index('aria-label="') + len('aria-label="')
     return html.unescape(svg[start : svg.index('"', start)])
 
 
-def _hosts(view: Overview, most: int = 8) -> tuple[HostIdle, ...]:
-    by_host: dict[str, HostIdle] = {}
-    for line in view.fleet:
-        host = line.host or "host unknown"
-        known = by_host.get(host, HostIdle(host, 0, None, None))
-        by_host[host] = HostIdle(
-            host, known.gpus + 1, _plus(known.cost_usd, line.cost_usd), _plus(known.idle_usd, line.idle_usd)
+def _hosts(found: Sequence[HostMoney]) -> tuple[HostIdle, ...]:
+    return tuple(
+        HostIdle(
+            "host unknown" if row.host is None else lines.clip(row.host, lines.NAME),
+            row.gpus,
+            row.sums.spend_usd,
+            row.sums.usd("idle_cost_usd"),
         )
-    return tuple(sorted(by_host.values(), key=lambda row: (-(row.idle_usd or Decimal(0)), row.host))[:most])
-
-
-def _plus(a: Decimal | None, b: Decimal | None) -> Decimal | None:
-    return b if a is None else a if b is None else a + b
-
-
-def pictures(report: WeeklyReport) -> dict[str, bytes]:
-    """The report's charts as PNG by key."""
-    return {chart.key: to_png(chart.svg, width=CHART_PX) for chart in report.charts}
-
-
-def data_uris(images: dict[str, bytes]) -> dict[str, str]:
-    """Pictures inside the file itself."""
-    return {key: "data:image/png;base64," + b64encode(png).decode("ascii") for key, png in images.items()}
-
-
-def render_html(report: WeeklyReport, sources: dict[str, str] | None = None) -> str:
-    """The report as one HTML document with inlined CSS.
-
-    Args:
-        report: what to say.
-        sources: where each chart's picture is (``cid:…``); default: inside the document.
-    """
-    where = data_uris(pictures(report)) if sources is None else sources
-    keys = {activity: _key_style(activity) for activity in report.activities}
-    document = environment().get_template("mail/weekly.html").render(report=report, sources=where, keys=keys)
-    return css_inline.inline(document, load_remote_stylesheets=False)
-
-
-def _key_style(activity: Activity) -> str:
-    colour = colour_of(activity_class(activity))
-    return f"background:{colour}" if colour else f"border:1px dashed {tokens()['faint']}"
-
-
-def render_text(report: WeeklyReport) -> str:
-    """The report as plain text; says everything the HTML says but the pictures."""
-    text = environment().get_template("mail/weekly.txt").render(report=report)
-    return text.replace(formats.NBSP, " ").strip() + "\n"
+        for row in found[:HOSTS]
+    )

@@ -19,7 +19,7 @@ from core.units import HOUR_MS
 from ledger.calendar import Calendar
 from store.known import known_gpus
 from store.queries import fleet, hour_sums
-from store.queries.hour_sums import Stretches
+from store.queries.activity_power import watts_by_activity
 
 UNOWNED: Final = "unowned"
 """Label of what no owner rule claims; its key is null."""
@@ -33,8 +33,8 @@ NO_NAMESPACE: Final = "no namespace"
 KINDS: Final = {"workload": "held", "unattributed": HOLDER_UNKNOWN, "idle": NOT_HELD, "gap": GAP}
 DIMENSION: Final = {
     By.GPU: "gpu",
-    By.HOST: "gpu",
-    By.MODEL: "gpu",
+    By.HOST: "host",
+    By.MODEL: "model",
     By.WORKLOAD: "workload",
     By.USER: "workload",
     By.NAMESPACE: "workload",
@@ -46,8 +46,8 @@ DIMENSION: Final = {
     By.ACTIVITY: "activity",
     By.HOUR: "hour",
     By.DAY: "day",
-    By.WEEK: "day",
-    By.MONTH: "day",
+    By.WEEK: "week",
+    By.MONTH: "month",
 }
 Name = tuple[str | None, str]
 """A key and its label; key None: cannot be said."""
@@ -128,7 +128,7 @@ def _cut(scope: Scope, question: Question) -> Iterator[tuple[Part, Amounts, Acti
         for part, values in found:
             yield part, values, None
         return
-    watts = _watts(scope) if "energy_mj" in amounts else {}
+    watts = watts_by_activity(scope.session, scope.window) if "energy_mj" in amounts else {}
     for part, values in _settled(found):
         of_gpu = watts.get("" if part.gpu is None else part.gpu.gpu_uuid, {})
         for activity, cut in by_activity(part, values, of_gpu):
@@ -145,18 +145,6 @@ def _settled(found: Iterator[tuple[Part, Amounts]]) -> Iterator[tuple[Part, Amou
         sums[part._replace(is_correction=False)].add(Part(), values)
     for part, one in sums.items():
         yield part, one.amounts
-
-
-def _watts(scope: Scope) -> dict[str, dict[Activity, float]]:
-    """Mean power of each GPU in each activity over the window."""
-    found = {}
-    for row in hour_sums.gpu_sums(scope.session, scope.window, Stretches()):
-        found[row.gpu_uuid] = {
-            activity: joules / row.seconds[activity]
-            for activity, joules in row.joules.items()
-            if row.seconds.get(activity, 0.0) > 0
-        }
-    return found
 
 
 def _by_engine(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:

@@ -21,7 +21,7 @@ from ledger.calendar import Calendar
 from ledger.line import ACTIVITIES
 from store.known import known_gpus
 from store.queries import ledger_sums
-from store.queries.ledger_sums import ALL, MS_BY_ACTIVITY, USD_BY_ACTIVITY, Grid, Only, Rate
+from store.queries.ledger_sums import ALL, MS_BY_ACTIVITY, STRETCH, USD_BY_ACTIVITY, Grid, Only, Rate
 from store.queries.workloads import workload_keys
 
 TIME: Final = ("known_ms", "covered_ms")
@@ -49,7 +49,8 @@ class Part(NamedTuple):
     """What the lines of a sum have in common; None also where nobody asked.
 
     Attributes:
-        at_ms: start of the accounting day, or of the hour. gpu: the card. kind: of the line.
+        at_ms: start of the accounting day (of a longer stretch: of one in it), or of the hour. gpu: the card (of a host
+            or a model: one of its cards). kind: of the line.
         rate: None where ``detail`` was asked: unpriced. grid: where its carbon is from.
         is_correction: booked after its month was closed. engine: name and label.
     """
@@ -70,8 +71,9 @@ class Need:
     """What a question wants told apart, and the columns it adds up.
 
     Attributes:
-        dimensions: of ``gpu``, ``kind``, ``workload``, ``owner``, ``day``, ``hour``, ``money`` (rate, place, kind,
-            correction).
+        dimensions: of ``gpu``, ``host``, ``model``, ``kind``, ``workload``, ``owner``, ``day``, ``week``, ``month``,
+            ``hour``, ``money`` (rate, place, kind, correction). Parts may be finer: a host's or a model's is of one of
+            its GPUs, a week's of a day in it.
     """
 
     dimensions: frozenset[str]
@@ -116,7 +118,7 @@ def _narrowed(found: Reading, only: Only) -> Reading:
 def _fitting(lines: Iterable[PricedLine], only: Only) -> Iterator[PricedLine]:
     """Lines of the owners and workloads that were asked for."""
     for one in lines:
-        if only.teams is not None and (one.owner is None or one.owner.team not in only.teams):
+        if not only.pays(one.owner):
             continue
         if only.workload_ids is None or one.line.workload in only.workload_ids:
             yield one
@@ -124,11 +126,17 @@ def _fitting(lines: Iterable[PricedLine], only: Only) -> Iterator[PricedLine]:
 
 def _stored(scope: Scope, found: Reading, need: Need) -> Iterator[tuple[Part, Amounts]]:
     assert found.stored is not None
-    keys = [column for dimension, columns in _COLUMNS for column in columns if need.has(dimension)]
-    keys = list(dict.fromkeys(keys))
+    keys = _keys(need)
+    stretches = _stretches(scope, need, found.stored) if STRETCH in keys else ()
     rows = list(
         ledger_sums.line_sums(
-            scope.session, found.stored, keys, need.amounts, without=found.without, only=need.only
+            scope.session,
+            found.stored,
+            keys,
+            need.amounts,
+            without=found.without,
+            only=need.only,
+            stretches=stretches,
         )
     )
     names = _Names(scope, rows, keys)
@@ -139,14 +147,36 @@ def _stored(scope: Scope, found: Reading, need: Need) -> Iterator[tuple[Part, Am
 
 
 _COLUMNS: Final = (
-    ("day", ("day_ms",)),
-    ("gpu", ("gpu_id",)),
     ("kind", ("kind",)),
     ("workload", ("workload_id", "kind")),
     ("owner", ("owner_id",)),
     ("money", ("kind", "rate_id", "place_id", "is_correction")),
 )
 """Columns that tell lines apart, by what was asked."""
+
+
+_TIMES: Final = ("day", "week", "month")
+_CARDS: Final = {"gpu": "gpu_id", "host": "gpu_of_host", "model": "gpu_of_model"}
+
+
+def _keys(need: Need) -> list[str]:
+    """Columns that tell the lines apart; what asks for two lengths of time, or for host and model, gets days and GPUs."""
+    times = [name for name in _TIMES if need.has(name)]
+    cards = [name for name in _CARDS if need.has(name)]
+    keys = []
+    if times:
+        keys.append("day_ms" if len(times) > 1 or times == ["day"] else STRETCH)
+    if cards:
+        keys.append("gpu_id" if len(cards) > 1 else _CARDS[cards[0]])
+    keys += [column for dimension, columns in _COLUMNS for column in columns if need.has(dimension)]
+    return list(dict.fromkeys(keys))
+
+
+def _stretches(scope: Scope, need: Need, span: tuple[int, int]) -> list[int]:
+    """Where the weeks or months of a span of accounting days begin; not before the span does."""
+    calendar = Calendar(scope.settings.accounting_time_zone)
+    spans = calendar.weeks if need.has("week") else calendar.months
+    return [max(one.start_ms, span[0]) for one in spans(span[0], span[1])]
 
 
 class _Names:
@@ -161,7 +191,7 @@ class _Names:
                 continue
             table: Mapping[Any, Any] | None = None
             match column:
-                case "gpu_id":
+                case "gpu_id" | "gpu_of_host" | "gpu_of_model":
                     table = {gpu.id: gpu.identity for gpu in known_gpus(session.connection())}
                 case "workload_id":
                     table = _workloads(scope, sorted({row[at[column]] for row in rows} - {None}))
@@ -186,9 +216,12 @@ class _Names:
 _NOTHING: Final = Part()
 _ATTRIBUTES: Final = {
     "day_ms": "at_ms",
+    STRETCH: "at_ms",
     "kind": "kind",
     "is_correction": "is_correction",
     "gpu_id": "gpu",
+    "gpu_of_host": "gpu",
+    "gpu_of_model": "gpu",
     "workload_id": "workload",
     "owner_id": "owner",
     "rate_id": "rate",
@@ -216,12 +249,23 @@ class _Told:
         if price is None:
             return None
         if id(price) not in self.rates:
-            self.rates[id(price)] = (price, Rate(price.basis, to_micro(price.usd_per_gpu_hour)))
+            told = Rate(price.basis, to_micro(price.usd_per_gpu_hour), price.billing, price.price_id)
+            self.rates[id(price)] = (price, told)
         return self.rates[id(price)][1]
 
     def grid(self, place: Any) -> Grid:
         if id(place) not in self.grids:
-            told = Grid(place.carbon_code, place.carbon_year, place.carbon_method)
+            told = Grid(
+                place.carbon_code,
+                place.carbon_year,
+                place.carbon_method,
+                place.site,
+                place.tariff,
+                place.pue,
+                place.host_share_ratio,
+                place.host_share_method,
+                place.pays_for_power,
+            )
             self.grids[id(place)] = (place, told)
         return self.grids[id(place)][1]
 
@@ -233,7 +277,8 @@ def _added(scope: Scope, need: Need, lines: Iterable[PricedLine]) -> Iterator[tu
     plain = [name for name in need.amounts if name not in _SPENT]
     spent = [(name, *_SPENT[name]) for name in need.amounts if name in _SPENT]
     sums: dict[Part, Amounts] = defaultdict(lambda: dict.fromkeys(need.amounts))
-    day, hour, gpu, workload = (need.has(name) for name in ("day", "hour", "gpu", "workload"))
+    day, gpu = any(need.has(name) for name in _TIMES), any(need.has(name) for name in _CARDS)
+    hour, workload = need.has("hour"), need.has("workload")
     owner, money = need.has("owner"), need.has("money")
     kind = need.has("kind") or workload or money
     for one in lines:

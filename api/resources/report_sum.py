@@ -15,7 +15,7 @@ from ledger.whole_shares import rounded_ratio
 from store.queries.ledger_sums import Grid
 
 MJ_PER_KWH: Final = 3.6e9
-STEPS: Final = ("allocated_ms", "active_ms", "effective_ms")
+STEPS: Final = ("allocated_ms", "active_ms", "effective_ms", "effective_unknown_ms")
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class LineSum:
         cost = amounts.get("cost_usd") or 0
         self.paid_usd += paid
         self.priced_ms += amounts.get("covered_ms") or 0
-        basis, rate = part.rate
+        basis, rate = part.rate.basis, part.rate.micro_usd_per_hour
         self.rate_ms[basis] = self.rate_ms.get(basis, 0) + (amounts.get("known_ms") or 0)
         if part.kind == "gap":
             self.gap_usd += cost
@@ -161,8 +161,6 @@ class LineSum:
     def grid(self) -> Grid:
         """Where its carbon is from; a year only where all agree."""
         known = [grid for grid in self.grids if grid.code is not None]
-        if len(known) == 1:
-            return known[0]
         years = {grid.year for grid in known}
         return Grid(
             _joined(grid.code for grid in known),
@@ -221,3 +219,13 @@ Sums = dict[tuple[str | None, ...], LineSum]
 def in_order(keys: Sequence[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
     """Keys in text order, None last: the order that paging counts on."""
     return sorted(keys, key=lambda key: [(one is None, one or "") for one in key])
+
+
+def by_first_key(found: Sums) -> Sums:
+    """Groups by two keys as groups by the first one."""
+    sums: Sums = {}
+    for (key, _), one in found.items():
+        if (key,) not in sums:
+            sums[key,] = LineSum(one.label.rpartition(" · ")[0])
+        sums[key,].merge(one)
+    return sums

@@ -249,6 +249,13 @@ FILTERS: list[tuple[Filters, str | None]] = [
     (Filters(workload=(f"process/h1/{ANN.key}",)), "4"),
     (Filters(workload=(f"process/h1/{ANN.key}",), owner=("serving",)), "0"),
     (Filters(host=("nowhere",)), "0"),
+    (Filters(user=("ann",)), "4"),
+    (Filters(user=("ann",), kind=("pod",)), "0"),
+    (Filters(kind=("process",), name=("train.py",), user=("ann",)), "4"),
+    (Filters(name=("train",)), "0"),
+    (Filters(q=("TRAIN ann",)), "4"),
+    (Filters(q=("train bob",)), "0"),
+    (Filters(project=("nothing",)), "0"),
 ]
 
 

@@ -1,0 +1,221 @@
+"""Who gets the weekly mail: one message per recipient and period, put in once and sent."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from api.mail_envelope import as_wire, text_message
+from api.mail_message import report_message
+from api.outgoing import deliver
+from api.report import remember, weekly
+from api.report_model import WeeklyReport
+from api.resources.recipients import everybody, matching
+from api.slack import Point, slack_json
+from api.smtp import MailError
+from core.clock import iso
+from core.errors import GpuwiseError, UsageError
+from core.outbox import Channel, MessageKind
+from core.ownership import Owner
+from core.settings import Settings
+from core.user_recipient import QuietWeek, Recipient, plain_address
+from store.engine import session_scope
+from store.queries import mail
+from store.queries.mail import Draft
+
+NOBODY: Final = "no recipients are set (gpuwise recipients add ADDRESS, or report_recipients)"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Messages of one period, not put in yet, the reports that they hold, and what to say of those who get none."""
+
+    drafts: tuple[Draft, ...]
+    reports: tuple[WeeklyReport, ...]
+    mailed_before: int
+    quiet: int
+    subject: str
+    problems: tuple[str, ...]
+
+
+def send_weekly(
+    engine: Engine,
+    settings: Settings,
+    now_ms: int,
+    *,
+    again: bool = False,
+    to: str | None = None,
+    only: Collection[Owner | None] | None = None,
+) -> str:
+    """Mail the report of the last seven days, once per period, audience and recipient; a dry run without recipients.
+
+    Args:
+        engine: where. settings: the site's. now_ms: when.
+        again: also to whom it went already.
+        to: only to this address (a recipient's, whatever it wants else; or another one, which gets the fleet's report).
+        only: the reports of these audiences alone.
+
+    Returns:
+        One sentence of what was done.
+
+    Raises:
+        MailError: the mail server could not be used; what waits is tried again by the job ``mail``.
+        GpuwiseError: an owner's report could not be made; the others went out.
+        UsageError: ``to`` is no address.
+    """
+    with session_scope(engine) as session:
+        people = addressed(session, settings, now_ms, to, only)
+        if not people:
+            subject = weekly(session, settings, now_ms).subject
+            return f"dry run: {subject!r} was not sent, because {NOBODY}"
+        made = _made(session, settings, now_ms, people, again=again)
+    with session_scope(engine) as session:
+        put = [mail.put(session, draft, now_ms, again=again) for draft in made.drafts]
+        # One that somebody sends to somebody is no news that its audience was told.
+        for report in made.reports if to is None else ():
+            remember(session, report, now_ms)
+    done = deliver(engine, settings, now_ms, only=[key for key in put if key is not None])
+    told = _told(made, str(done) if made.drafts else "nothing sent")
+    if done.server_problems:
+        raise MailError(told)
+    if made.problems:
+        raise GpuwiseError(told)
+    return told
+
+
+def _told(made: Made, done: str) -> str:
+    parts = [f"{made.subject!r}: {done}" if made.drafts else done, *made.problems]
+    if made.mailed_before:
+        parts.append(f"{made.mailed_before} mailed before")
+    if made.quiet:
+        parts.append(f"{made.quiet} with nothing to report")
+    return "; ".join(parts)
+
+
+def send_test(engine: Engine, settings: Settings, now_ms: int, recipient: Recipient) -> str:
+    """Send a message that says it is a test, now and once.
+
+    Raises:
+        GpuwiseError: it did not go out; the server's sentence.
+    """
+    subject = "gpuwise: a test message"
+    text = (
+        "This is a test. Who reads this gets gpuwise's messages here: "
+        f"{_what(recipient)} of {'the whole fleet' if recipient.audience is None else recipient.audience.name}.\n"
+    )
+    base_url = settings.base_url.rstrip("/")
+    if recipient.channel is Channel.MAIL:
+        message = text_message(settings, now_ms, subject, f"{text}\n{base_url}\n", to=recipient.address)
+        body = as_wire(message)
+    else:
+        body = slack_json(subject, [Point("It works", text)], url=base_url)
+    draft = Draft(MessageKind.TEST, iso(now_ms) or "", recipient, subject, body)
+    with session_scope(engine) as session:
+        key = mail.put(session, draft, now_ms, again=True)
+    done = deliver(engine, settings, now_ms, only=[] if key is None else [key])
+    if done.sent != 1:
+        raise GpuwiseError(
+            "; ".join(done.problems) or "another test to it is on its way: try again in a moment"
+        )
+    return f"a test message went to {recipient.shown}"
+
+
+def _what(recipient: Recipient) -> str:
+    return " and ".join(
+        name
+        for name, wanted in (("the weekly report", recipient.weekly), ("alerts", recipient.alerts))
+        if wanted
+    )
+
+
+def addressed(
+    session: Session,
+    settings: Settings,
+    now_ms: int,
+    to: str | None,
+    only: Collection[Owner | None] | None,
+) -> list[Recipient]:
+    """Who gets a weekly report now, whatever went out before; the arguments are those of ``send_weekly``.
+
+    Raises:
+        UsageError: ``to`` is no address.
+    """
+    people = [one for one in everybody(session, settings) if only is None or one.audience in only]
+    if to is None:
+        return [one for one in people if one.weekly and not one.is_paused(now_ms)]
+    found = matching(people, to)
+    if found:
+        return [replace(one, quiet_week=QuietWeek.LINE) for one in found]
+    try:
+        return [
+            Recipient(None, plain_address(to), audience, quiet_week=QuietWeek.LINE)
+            for audience in (only or (None,))
+        ]
+    except ValueError as error:
+        raise UsageError(f"--to: {error}") from error
+
+
+def _made(
+    session: Session, settings: Settings, now_ms: int, people: Sequence[Recipient], *, again: bool
+) -> Made:
+    """One report per audience, one message per recipient that has none of the period."""
+    drafts: list[Draft] = []
+    reports: list[WeeklyReport] = []
+    mailed_before = quiet = 0
+    subjects: list[str] = []
+    problems: list[str] = []
+    for audience, of_audience in _by_audience(people).items():
+        try:
+            report = weekly(session, settings, now_ms, audience=audience)
+        except GpuwiseError as error:
+            problems.append(f"report of {'the fleet' if audience is None else audience.name}: {error}")
+            continue
+        subjects.append(report.subject)
+        before = len(drafts)
+        there = set() if again else mail.known(session, MessageKind.WEEKLY, report.period)
+        for one in of_audience:
+            if (audience, one.key) in there:
+                mailed_before += 1
+            elif not report.has_news and one.quiet_week is QuietWeek.SKIP:
+                quiet += 1
+            else:
+                drafts.append(_draft(report, settings, now_ms, one))
+        if len(drafts) > before:
+            reports.append(report)
+    return Made(
+        tuple(drafts), tuple(reports), mailed_before, quiet, next(iter(subjects), ""), tuple(problems)
+    )
+
+
+def _by_audience(people: Iterable[Recipient]) -> dict[Owner | None, list[Recipient]]:
+    found: dict[Owner | None, list[Recipient]] = defaultdict(list)
+    for one in people:
+        found[one.audience].append(one)
+    return dict(found)
+
+
+def _draft(report: WeeklyReport, settings: Settings, now_ms: int, one: Recipient) -> Draft:
+    if one.channel is Channel.WEBHOOK:
+        return Draft(MessageKind.WEEKLY, report.period, one, report.subject, _slack(report))
+    if report.has_news:
+        message = report_message(report, settings, now_ms, to=one.address)
+    else:
+        text = f"{report.subject}\n\nThere is nothing else to say of these days.\n\n{report.url}\n"
+        message = text_message(settings, now_ms, report.subject, text, to=one.address)
+    return Draft(MessageKind.WEEKLY, report.period, one, str(message["Subject"]), as_wire(message))
+
+
+def _slack(report: WeeklyReport) -> str:
+    return slack_json(report.subject, _points(report), url=report.url, more=report.quality)
+
+
+def _points(report: WeeklyReport) -> Iterator[Point]:
+    if report.headline:
+        yield Point(
+            report.headline, " ".join(part for part in (report.headline_idle, report.compared) if part)
+        )
+    for row in report.recommendations:
+        yield Point(f"{row.sum}: {row.title}", row.because, f"{report.base_url}{row.href}")
