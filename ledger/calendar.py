@@ -48,6 +48,10 @@ class Calendar:
             span = self._days[hour_ms] = self._day(self._date(hour_ms))
         return span
 
+    def day(self, key: str) -> Span:
+        """The day ``2026-10-05``. Raises ``ValueError`` where it is not written so."""
+        return self._day(date.fromisoformat(key))
+
     def days(self, from_ms: int, to_ms: int) -> list[Span]:
         """Days with an hour that begins from ``from_ms`` (exclusive of the hour before it) and before ``to_ms``."""
         return self._spans(from_ms, to_ms, self.day_at)

@@ -1,4 +1,4 @@
-"""Keeps the days of the ledger added up (``ledger_total``): made after the lines, forgotten with them.
+"""Keeps the days of the ledger added up (``ledger_total``, ``ledger_gpu_total``): made after the lines, forgotten with them.
 
 A day counts only while it is in ``ledger_total_day``; whoever changes a line of a day takes it out of there in the same
 transaction, and reports then add its lines up themselves until it is made anew.
@@ -12,17 +12,25 @@ from sqlalchemy import Connection, Engine, Table, delete, insert, select
 from store.engine import begin_write
 from store.lock import ledger_lock
 from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_gpu_total import LedgerGpuTotalRow
 from store.models.ledger_total import LedgerTotalRow
 from store.models.ledger_total_day import LedgerTotalDayRow
 
 DAYS_AT_ONCE: Final = 31
 KEY: Final = ("day_ms", "kind", "owner_id", "rate_id", "place_id", "is_correction")
 """What lines have in common that are added up."""
+GPU_KEY: Final = ("gpu_id", "day_ms", "owner_id")
+"""The same of ``ledger_gpu_total``; owner 0 there is nobody."""
 _TABLE: Final = LedgerTotalRow.__table__
 assert isinstance(_TABLE, Table)
 AMOUNTS: Final = tuple(
     column.name for column in _TABLE.columns if column.name not in {"id", "energy_method", *KEY}
 )
+_GPU_TABLE: Final = LedgerGpuTotalRow.__table__
+assert isinstance(_GPU_TABLE, Table)
+GPU_AMOUNTS: Final = tuple(column.name for column in _GPU_TABLE.columns if column.name not in GPU_KEY)
+OF_SOME_LINES: Final = {"paid_usd": "CASE WHEN rate_id IS NOT NULL THEN billed_energy_usd END"}
+"""Amounts that are columns of ``ledger_gpu_total`` and of no line."""
 
 
 def forget(connection: Connection, days: Collection[int] | None = None) -> None:
@@ -59,7 +67,8 @@ def _without_totals(connection: Connection) -> list[int]:
 
 def _make(connection: Connection, days: list[int]) -> None:
     hold = select(LedgerTotalDayRow.day_ms)
-    connection.execute(delete(LedgerTotalRow).where(LedgerTotalRow.day_ms.not_in(hold)))
+    for row in (LedgerTotalRow, LedgerGpuTotalRow):
+        connection.execute(delete(row).where(row.day_ms.not_in(hold)))
     key = [name if name != "is_correction" else IS_CORRECTION for name in KEY]
     amounts = [f"CAST(sum({name}) AS bigint)" for name in AMOUNTS]
     listed = ", ".join(str(int(day)) for day in days)
@@ -68,6 +77,12 @@ def _make(connection: Connection, days: list[int]) -> None:
         f"SELECT {', '.join(key)}, {METHOD}, {', '.join(amounts)} "
         f"FROM ledger_day WHERE day_ms IN ({listed}) "
         f"GROUP BY {', '.join(str(at + 1) for at in range(len(KEY)))}"
+    )
+    gpu_amounts = [f"CAST(sum({OF_SOME_LINES.get(name, name)}) AS bigint)" for name in GPU_AMOUNTS]
+    connection.exec_driver_sql(
+        f"INSERT INTO ledger_gpu_total ({', '.join(GPU_KEY)}, {', '.join(GPU_AMOUNTS)}) "
+        f"SELECT gpu_id, day_ms, COALESCE(owner_id, 0), {', '.join(gpu_amounts)} "
+        f"FROM ledger_day WHERE day_ms IN ({listed}) GROUP BY 1, 2, 3"
     )
     connection.execute(insert(LedgerTotalDayRow), [{"day_ms": day} for day in days])
 

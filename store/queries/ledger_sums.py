@@ -5,7 +5,7 @@ their lines; both say the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from store.models.ledger_place import LedgerPlaceRow
 from store.models.ledger_rate import LedgerRateRow
 from store.models.ledger_total_day import LedgerTotalDayRow
 from store.models.owner import OwnerRow
+from store.queries.ledger_days import days_of_lines
 
 MOST_TERMS: Final = 5_000
 """More GPUs and days to leave out are left out one by one."""
@@ -29,29 +30,48 @@ USD_BY_ACTIVITY: Final = tuple(f"{activity.value}_usd" for activity in Activity)
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Lines of these only: GPUs and workloads by their keys, owners by their teams; None: all."""
+    """Lines of these only: GPUs and workloads by their keys, owners by their teams and projects; None: all."""
 
     gpu_ids: frozenset[int] | None = None
     teams: frozenset[str] | None = None
     workload_ids: frozenset[int] | None = None
+    projects: frozenset[str] | None = None
+
+    def pays(self, owner: Owner | None) -> bool:
+        """Whether lines of that owner were asked for."""
+        if self.teams is not None and (owner is None or owner.team not in self.teams):
+            return False
+        return self.projects is None or (owner is not None and owner.project in self.projects)
 
 
 class Rate(NamedTuple):
-    """Whose price it is, and micro-dollars per GPU-hour."""
+    """Whose price it is, micro-dollars per GPU-hour, how it is billed, and the user's price (None: the catalogue's)."""
 
     basis: str
     micro_usd_per_hour: int
+    billing: str = "on_demand"
+    price_id: int | None = None
 
 
 class Grid(NamedTuple):
-    """Where the carbon of a line is from; all None: nowhere."""
+    """Where the carbon of a line is from (all None: nowhere), and the place's other energy terms."""
 
     code: str | None
     year: int | None
     method: str | None
+    site: str = ""
+    tariff: str | None = None
+    pue: float | None = None
+    host_share_ratio: float | None = None
+    host_share_method: str = ""
+    pays_for_power: bool = False
 
 
 ALL: Final = Only()
+OF_MANY: Final = {"gpu_of_host": "gpu.host_id", "gpu_of_model": "gpu.model"}
+"""Keys that are one GPU for all of its host or model, and what those have in common."""
+STRETCH: Final = "stretch"
+"""Key that is the start of one of the ``stretches``."""
 
 
 def line_sums(
@@ -62,25 +82,27 @@ def line_sums(
     *,
     without: Collection[tuple[int, int]] = (),
     only: Only = ALL,
+    stretches: Sequence[int] = (),
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of keys, then amounts, of accounting days that begin in a span; corrections among them.
 
     Args:
         session: as ever.
         span: starts of accounting days, inclusive and exclusive.
-        keys: columns of ``ledger_day`` and ``is_correction``. A combination may come more than once.
+        keys: columns of ``ledger_day``, ``is_correction``, and keys of ``OF_MANY``. A combination may come more than once.
         amounts: columns of whole numbers to add up, and ``energy_method`` (joined). NULL: unknown in all of them.
         without: GPU and accounting day of lines to leave out.
         only: which lines.
+        stretches: starts of the stretches of days that the key ``stretch`` tells apart, ascending.
     """
-    asked = _Asked(keys, amounts, _only(session, only))
+    asked = _Asked(keys, amounts, _only(session, only), tuple(stretches), _walks(only))
     days = _added_up(session, span, {day for _, day in without}) if _may_use_totals(keys, only) else []
     left = []
     if days:
         totals = f"day_ms IN ({_listed(days)})"
         yield from _rows(session, "ledger_total", asked, [totals])
         left = [f"NOT {totals}"]
-        if not _any_left(session, span, left[0]):
+        if days_of_lines(session, span) <= set(days):
             return
     yield from _of_lines(session, asked, [*_between(span), *left], without)
 
@@ -90,24 +112,29 @@ class _Asked:
     keys: Sequence[str]
     amounts: Sequence[str]
     where: Sequence[str]
+    stretches: Sequence[int] = ()
+    walks: bool = False
 
 
 def rates(session: Session) -> dict[int, Rate]:
     """Every rate that a line may name."""
     row = LedgerRateRow
     return {
-        key: Rate(basis, _micro(usd))
-        for key, basis, usd in session.execute(select(row.id, row.basis, row.usd_per_gpu_hour))
+        key: Rate(basis, _micro(usd), billing, price_id)
+        for key, basis, usd, billing, price_id in session.execute(
+            select(row.id, row.basis, row.usd_per_gpu_hour, row.billing, row.price_id)
+        )
     }
 
 
 def grids(session: Session) -> dict[int, Grid]:
-    """Where the carbon of every place that a line may name is from."""
+    """Where the carbon of every place that a line may name is from, with its other terms."""
     row = LedgerPlaceRow
+    terms = (row.site, row.tariff, row.pue, row.host_share_ratio, row.host_share_method, row.pays_for_power)
     return {
-        key: Grid(code, year, method)
-        for key, code, year, method in session.execute(
-            select(row.id, row.carbon_code, row.carbon_year, row.carbon_method)
+        key: Grid(*of)
+        for key, *of in session.execute(
+            select(row.id, row.carbon_code, row.carbon_year, row.carbon_method, *terms)
         )
     }
 
@@ -124,7 +151,12 @@ def _micro(usd: Decimal) -> int:
 
 
 def _may_use_totals(keys: Sequence[str], only: Only) -> bool:
-    return only.gpu_ids is None and only.workload_ids is None and set(keys) <= set(KEY)
+    return only.gpu_ids is None and only.workload_ids is None and set(keys) <= {*KEY, STRETCH}
+
+
+def _walks(only: Only) -> bool:
+    """Whether lines are read GPU by GPU: half the time of the index of days, whose rows lie all over the table."""
+    return only.gpu_ids is None and only.teams is None and only.projects is None
 
 
 def _added_up(session: Session, span: tuple[int, int], without: Collection[int]) -> list[int]:
@@ -137,14 +169,6 @@ def _between(span: tuple[int, int]) -> list[str]:
     return [f"day_ms >= {int(span[0])}", f"day_ms < {int(span[1])}"]
 
 
-def _any_left(session: Session, span: tuple[int, int], left: str) -> bool:
-    where = " AND ".join([*_between(span), left])
-    return (
-        session.connection().exec_driver_sql(f"SELECT 1 FROM ledger_day WHERE {where} LIMIT 1").first()
-        is not None
-    )
-
-
 def _of_lines(
     session: Session, asked: "_Asked", where: Sequence[str], without: Collection[tuple[int, int]]
 ) -> Iterator[tuple[Any, ...]]:
@@ -153,7 +177,7 @@ def _of_lines(
         yield from _rows(session, "ledger_day", asked, [*where, *out])
         return
     skipped = frozenset(without)
-    by_gpu = _Asked(["gpu_id", "day_ms", *asked.keys], asked.amounts, asked.where)
+    by_gpu = replace(asked, keys=["gpu_id", "day_ms", *asked.keys])
     for gpu_id, day_ms, *row in _rows(session, "ledger_day", by_gpu, where):
         if (gpu_id, day_ms) not in skipped:
             yield tuple(row)
@@ -176,10 +200,10 @@ def _left_out(without: Collection[tuple[int, int]]) -> list[str] | None:
 
 
 def _only(session: Session, only: Only) -> list[str]:
-    teams = None
-    if only.teams is not None:
-        teams = {key for key, owner in owners(session).items() if owner.team in only.teams}
-    columns = {"gpu_id": only.gpu_ids, "owner_id": teams, "workload_id": only.workload_ids}
+    paying = None
+    if only.teams is not None or only.projects is not None:
+        paying = {key for key, owner in owners(session).items() if only.pays(owner)}
+    columns = {"gpu_id": only.gpu_ids, "owner_id": paying, "workload_id": only.workload_ids}
     return [f"{name} IN ({_listed(ids)})" for name, ids in columns.items() if ids is not None]
 
 
@@ -188,20 +212,44 @@ def _listed(ids: Iterable[int]) -> str:
     return ", ".join(str(int(one)) for one in sorted(ids)) or "0"
 
 
+def _column(asked: "_Asked", table: str, name: str) -> tuple[str, str]:
+    """A key as it is selected, and what rows are grouped on for it."""
+    if name in OF_MANY:
+        return "min(gpu_id)", OF_MANY[name]
+    if name == STRETCH:
+        name = _stretch(asked.stretches)
+    elif name == "is_correction" and table == "ledger_day":
+        name = IS_CORRECTION
+    return name, name
+
+
+def _stretch(starts: Sequence[int]) -> str:
+    """The last of the starts that is not after the day: by halves, a year has 53 weeks."""
+    if len(starts) < 2:
+        return str(int(starts[0])) if starts else "0"
+    half = len(starts) // 2
+    return f"CASE WHEN day_ms < {int(starts[half])} THEN {_stretch(starts[:half])} ELSE {_stretch(starts[half:])} END"
+
+
 def _rows(session: Session, table: str, asked: "_Asked", where: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     is_added_up = table == "ledger_total" and set(asked.keys) == set(KEY)
-    named = list(asked.keys)
-    if table == "ledger_day":
-        named = [IS_CORRECTION if name == "is_correction" else name for name in named]
+    columns = [_column(asked, table, name) for name in asked.keys]
+    named = [column for column, _ in columns]
     for name in asked.amounts:
         if is_added_up:
             named.append(name)
         else:
             named.append(METHOD if name == "energy_method" else f"CAST(sum({name}) AS bigint)")
-    group = ""
+    group, source, conditions = "", table, [*where, *asked.where]
     if asked.keys and not is_added_up:
-        group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(asked.keys)))}"
-    sql = f"SELECT {', '.join(named)} FROM {table} WHERE {' AND '.join([*where, *asked.where])}{group}"
+        # By place in the list where it is there: PostgreSQL takes a lone number for such a place too.
+        of = [common if column != common else str(at + 1) for at, (column, common) in enumerate(columns)]
+        group = f" GROUP BY {', '.join(of)}"
+    if table == "ledger_day" and (asked.walks or not OF_MANY.keys().isdisjoint(asked.keys)):
+        # CROSS: SQLite keeps that order of tables.
+        source = "gpu CROSS JOIN ledger_day AS part"
+        conditions.insert(0, "part.gpu_id = gpu.id")
+    sql = f"SELECT {', '.join(named)} FROM {source} WHERE {' AND '.join(conditions)}{group}"
     raw: Any = session.connection().connection.driver_connection
     # Straight from the driver: there may be a row for each GPU and day, and the values are plain.
     cursor = raw.cursor() if session.get_bind().dialect.name == "sqlite" else raw.cursor(binary=True)
