@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from api import formats
 from api.charts_parts import AXIS_PX, frame, nice_ticks, px, share, y_axis
+from api.text import escape
 
 WIDEST: Final = 14.0
 """Percent of the chart: a single day is a bar, not a wall."""

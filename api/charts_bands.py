@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from api import formats
 from api.charts import px2
 from api.charts_parts import frame, px
+from api.text import escape
 from api.words import ACTIVITY, activity_class, activity_name
 from core.activity import Activity
 from core.evidence import Window
@@ -42,12 +43,15 @@ class Column:
 
 def seconds_by_activity(columns: Sequence[Column]) -> dict[Activity, float]:
     """All columns together, in the order of legends; only what occurs."""
-    total = {activity: sum(c.seconds.get(activity, 0.0) for c in columns) for activity in ACTIVITY}
-    return {activity: seconds for activity, seconds in total.items() if seconds > 0}
+    total: dict[Activity, float] = {}
+    for column in columns:
+        for activity, seconds in column.seconds.items():
+            total[activity] = total.get(activity, 0.0) + seconds
+    return {activity: total[activity] for activity in ACTIVITY if total.get(activity, 0.0) > 0}
 
 
-def say(columns: Sequence[Column], window: Window | None = None) -> str:
-    """The band as words: ``parked 7 h, memory-bound 12 h``; with a window also what no column stands for."""
+def say(columns: Sequence[Column], window: Window | None = None, blank: str = "no samples") -> str:
+    """The band as words: ``parked 7 h, memory-bound 12 h``; with a window also what no column stands for (``blank``)."""
     parts = [f"{activity_name(a)} {formats.duration(s)}" for a, s in seconds_by_activity(columns).items()]
     due = sum(c.due_s if c.due_s is not None else c.covered_s for c in columns)
     missing = due - sum(c.covered_s for c in columns)
@@ -56,12 +60,17 @@ def say(columns: Sequence[Column], window: Window | None = None) -> str:
         missing += max(blank_ms, 0) / 1000
         due += max(blank_ms, 0) / 1000
     if due > 0 and missing > 0.01 * due:
-        parts.append(f"no samples for {formats.duration(missing)}")
-    return ", ".join(parts) or "no samples"
+        parts.append(f"{blank} for {formats.duration(missing)}")
+    return ", ".join(parts) or blank
 
 
-def activity_band(columns: Sequence[Column], *, window: Window, label: str, height: float = 14) -> Markup:
-    """Columns across the window, each stacked by share of activity; equal neighbours are one piece."""
+def activity_band(
+    columns: Sequence[Column], *, window: Window, label: str, height: float = 14, blank: str = "no samples"
+) -> Markup:
+    """Columns across the window, each stacked by share of activity; equal neighbours are one piece.
+
+    ``blank`` says what time is for which no column stands.
+    """
     length = window.to_ms - window.from_ms
     middle = px(height / 2)
     parts = [f'<line class="gapline" x1="0" x2="100%" y1="{middle}" y2="{middle}"/>']
@@ -87,7 +96,7 @@ def activity_band(columns: Sequence[Column], *, window: Window, label: str, heig
                 f' y="{px(max(y, 0.0))}" height="{px(tall)}"/>'
             )
         parts.append(f"<g>{title}{''.join(rects)}</g>")
-    return frame("".join(parts), label=f"{label}: {say(columns, window)}", height=height, kind="band")
+    return frame("".join(parts), label=f"{label}: {say(columns, window, blank)}", height=height, kind="band")
 
 
 def _merged(columns: Sequence[Column]) -> list[Column]:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from api import formats
 from api.charts_parts import AXIS_PX, frame, nice_ticks, px, share, x_time_axis, x_value_axis, y_axis
+from api.text import escape
 from core.evidence import Window
 
 GAP_STEPS = 1.6

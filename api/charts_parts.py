@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from api.text import escape
 from core.clock import from_ms
 from core.evidence import Window
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
