@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from api.resources.plan_measured import RENTED, Group, Wanted, power, rent_of, site_for
+from api.resources.plan_measured import RENTED, Group, Power, Wanted, power, rent_of, site_for
 from api.resources.scope import Scope
 from core.errors import UsageError
 from core.evidence import Price
@@ -28,18 +28,21 @@ def inputs_for(
     given: dict[str, Any],
     wanted: Wanted,
     billings: Collection[str] = RENTED,
+    *,
+    drawn: Power | None = None,
 ) -> RentOrBuyInputs:
     """Everything but the use: what is given, else measured, else set.
 
     Args:
         scope, chosen: which GPUs, and when. given: inputs by name. wanted: when a GPU counts as wanted.
-        billings: prices in force of these billings count as rent.
+        billings: prices in force of these billings count as rent. drawn: the machine's draw where it was read before.
 
     Raises:
         UsageError: an input that cannot be.
     """
     site = site_for(scope, chosen)
-    drawn = power(scope, chosen, wanted, site, given.get("gpu_count") or site.own_gpu_count)
+    if drawn is None:
+        drawn = power(scope, chosen, wanted, site, given.get("gpu_count") or site.own_gpu_count)
     rent = rent_of(scope, chosen[0], billings) if len(chosen) == 1 else None
     known = {name: value for name, value in given.items() if name in INPUTS and value is not None}
     try:

@@ -136,7 +136,7 @@ def mix(
             "pick one with --gpu-model"
         )
     return [
-        _of(
+        mix_of(
             Question(
                 scope,
                 group,
@@ -158,17 +158,18 @@ def mix_of_two(asked: Question) -> MixRow | None:
     return None if rent is None else _answered(asked, MixInputs(usd(rent)))
 
 
-def _of(asked: Question, given: Mapping[str, Any]) -> MixRow:
+def mix_of(asked: Question, given: Mapping[str, Any]) -> MixRow:
+    """The cheapest mix of one group; promises without a price given are to be had at those in force."""
     rent = asked.owned.rent_per_gpu_hour
     if rent is None:
         why = f"Not evaluated: there is no rent of {asked.group.name}: give --rent-usd-per-gpu-hour, or a price of it."
         return _row(asked, MixAnswer(Standing.REFUSED, why, None, {}, (), (), {}, {}), {}, {})
-    named = _promises_now(asked) | {name: given[name] for name in PRICES if given.get(name) is not None}
+    named = promises_now(asked) | {name: given[name] for name in PRICES if given.get(name) is not None}
     money: dict[str, Any] = {name: usd(value) if "usd" in name else value for name, value in named.items()}
     return _answered(asked, MixInputs(**money | {"rent_usd_per_gpu_hour": usd(rent)}))
 
 
-def _promises_now(asked: Question) -> dict[str, Any]:
+def promises_now(asked: Question) -> dict[str, Any]:
     """What is reserved or committed already is to be had at the price in force."""
     found = [price for price in prices_now(asked.scope, asked.group) if price is not None]
     means = {

@@ -89,7 +89,7 @@ def rent_or_buy(
     measured = demand(chosen, scope.window, wanted)
     inputs = inputs_for(scope, chosen, given, wanted)
     if given.get("utilisation") is None:
-        inputs = _with_use(scope, chosen, inputs, measured, wanted, assume_measured=assume_measured)
+        inputs = with_use(scope, chosen, inputs, measured, wanted, assume_measured=assume_measured)
     else:
         inputs = replace(inputs, utilisation_basis="given")
     result = evaluate(inputs)
@@ -99,7 +99,7 @@ def rent_or_buy(
     return _row(result, _measured_use(scope, chosen, measured, wanted), mix)
 
 
-def _with_use(
+def with_use(
     scope: Scope,
     chosen: Sequence[Group],
     inputs: RentOrBuyInputs,
@@ -108,6 +108,7 @@ def _with_use(
     *,
     assume_measured: bool,
 ) -> RentOrBuyInputs:
+    """The inputs with the measured use and its quartiles; without them, and why, where too little was measured."""
     use = measured.use_ratio
     if use is None:
         return replace(inputs, utilisation_basis="no use was measured: give --utilisation to assume one")
