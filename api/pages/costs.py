@@ -1,11 +1,9 @@
-"""Costs: what the GPUs cost by any key and day by day, what of it was idle, energy and carbon beside it."""
+"""Costs: what the GPUs cost by any grouping over time, what of it was idle, and how the month will end."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
@@ -14,123 +12,234 @@ from markupsafe import Markup
 from api import formats
 from api.charts import Layer, stacked_bars
 from api.charts_lines import meter
-from api.deps import ScopeDep
-from api.pages.frame import DEFAULT_PERIOD, Frame, PeriodLink, build_frame, period_links
-from api.resources.by import By
-from api.resources.costs import CostRow, rows
-from api.resources.scope import Scope
+from api.pages.breakdown import (
+    NAME,
+    Asked,
+    Breakdown,
+    Bucket,
+    Layered,
+    asked_of,
+    breakdown,
+    chart_of,
+    short_name,
+)
+from api.pages.breakdown_filters import filters_of
+from api.pages.breakdown_links import choices_of, files_of, links_of
+from api.pages.filters import FilterBar
+from api.pages.frame import Frame, build_frame
+from api.pages.month_ahead import MonthAhead, month_ahead
+from api.pages.period import PeriodLink, period_bar
+from api.pages.sorting import Column, SortLink, sort_rows
+from api.pages.view import Address, View, ViewDep
+from api.resources.costs import CostRow, months_closed, row_of
+from api.resources.idle_sharing import IdlePolicy
+from api.resources.report_parts import MONEY
+from api.resources.report_sum import LineSum
 from api.templating import render
-from core.clock import to_ms
-from core.errors import UsageError
 
 router = APIRouter(include_in_schema=False)
 
-GROUPS: Final = (
-    (By.OWNER, "owner"),
-    (By.HOST, "host"),
-    (By.GPU, "GPU"),
-    (By.MODEL, "GPU model"),
-    (By.WORKLOAD, "workload"),
-    (By.USER, "user"),
-    (By.NAMESPACE, "namespace"),
-    (By.ENGINE, "engine"),
-    (By.ACTIVITY, "activity"),
-    (By.KIND, "who held it"),
-)
-
-
-MOST_LINES: Final = 100
-"""Lines of the table; the rest is in the REST answer."""
+MOST_LINES: Final = 50
+"""Lines of the table; the rest is in the file."""
+PARTS: Final = "/costs/parts"
 
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """One group with its share of the dearest as a bar; ``count`` groups of the same name are one line."""
+    """One group: its figures, share of the whole, change on the period before, and the page of its parts."""
 
     row: CostRow
     count: int
+    share: float | None
+    before_usd: Decimal | None
+    change_ratio: float | None
+    change: str
     bar: Markup
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure of one group in one stretch of time, and the page of its parts."""
+
+    usd: Decimal | float | None
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """A stretch of time: all of it, what of it was idle, and each layer of the chart."""
+
+    bucket: Bucket
+    href: str
+    row: CostRow | None
+    cells: tuple[Cell, ...]
+    is_closed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CostsPage:
-    """Everything the page prints; ``days`` are the rows by day, oldest first."""
+    """Everything the page prints.
+
+    Attributes:
+        whole: all groups. change: of the cost on the period before. title: of the chart: what it shows.
+        lines: groups, the largest first; ``left_out`` more are in the file. times: stretches of time, oldest first.
+        ahead: the month in progress, where that is the period. files: the same as files.
+        running_href: the page over the month in progress, where that is not shown.
+    """
 
     frame: Frame
     headline: str
+    lede: str
     by_name: str
-    by_key: str
-    groups: tuple[PeriodLink, ...]
-    lines: tuple[CostLine, ...]
-    left_out: int
-    days: tuple[CostRow, ...]
+    per_name: str
+    choices: dict[str, tuple[PeriodLink, ...]]
+    filters: FilterBar
+    whole: CostRow
+    change: str
+    title: str
     chart: Markup | None
-    has_unseen: bool
+    legend: tuple[Layered, ...]
+    use_title: str
+    use_chart: Markup | None
+    lines: tuple[CostLine, ...]
+    sort: dict[str, SortLink]
+    left_out: int
+    times: tuple[TimeLine, ...]
+    whole_href: str
+    closed: tuple[str, ...]
+    is_shared: bool
+    files: dict[str, str]
+    ahead: MonthAhead | None
     bases: tuple[str, ...]
     carbon: str
 
+    @property
+    def has_unseen(self) -> bool:
+        """Some of it is time without samples."""
+        return bool(self.whole.unseen_cost_usd)
 
-def total(found: Sequence[CostRow]) -> Decimal | None:
-    """Cost of all rows; None when none is priced."""
-    return _sum(row.cost_usd for row in found)
+
+COLUMNS: Final = {
+    "name": Column("Group", lambda line: line.row.label.lower(), down=False),
+    "cost": Column("Cost", lambda line: line.row.cost_usd),
+    "change": Column("Change", lambda line: line.change_ratio),
+    "idle": Column("Idle", lambda line: line.row.idle_cost_usd),
+    "unseen": Column("Not seen", lambda line: line.row.unseen_cost_usd),
+    "hours": Column("GPU-hours", lambda line: line.row.gpu_h),
+    "energy": Column("Energy cost", lambda line: line.row.energy_cost_usd),
+    "carbon": Column("CO₂e", lambda line: line.row.carbon_g),
+}
+"""How the table can be sorted."""
 
 
-def by_name(found: Sequence[CostRow]) -> list[tuple[CostRow, int]]:
-    """Rows that people cannot tell apart (runs of one program) as one, with their number; the dearest first."""
-    groups: dict[tuple[bool, str], list[CostRow]] = {}
-    for row in found:
-        groups.setdefault((row.key is None, row.label), []).append(row)
-    merged = [(_added(rows_), len(rows_)) for rows_ in groups.values()]
-    return sorted(
-        merged, key=lambda item: (item[0].key is None, -(item[0].cost_usd or Decimal(0)), item[0].label)
+def spend(lines: LineSum) -> Decimal | None:
+    """The figure that costs are ordered and drawn by."""
+    return lines.spend_usd
+
+
+def lines_of(found: Breakdown, address: Address) -> list[CostLine]:
+    """The groups as lines."""
+    keys, total = (found.asked.by,), found.whole.spend_usd
+    most = max((float(row.lines.spend_usd or 0) for row in found.rows), default=0.0)
+    lines = []
+    for row in found.rows:
+        cost = row.lines.spend_usd
+        before = None if found.before is None else found.before.get(row.name)
+        was = None if before is None else before.spend_usd
+        lines.append(
+            CostLine(
+                row_of((row.key,), keys, row.lines),
+                row.count,
+                None if cost is None or not total else float(cost / total),
+                was,
+                None if cost is None or not was else float(cost / was) - 1,
+                _change(cost, was, is_known=found.before is not None),
+                meter(
+                    None if cost is None or most <= 0 else float(cost) / most,
+                    label=f"{short_name(row.label)}: {formats.money(cost)}",
+                    key="m-used",
+                ),
+                links_of(address, row, None, found.asked, PARTS),
+            )
+        )
+    return lines
+
+
+def _change(cost: Decimal | None, before: Decimal | None, *, is_known: bool) -> str:
+    if is_known and cost and not before:
+        return "new"
+    return formats.change(cost, before)
+
+
+def times_of(found: Breakdown, address: Address, closed: Sequence[str]) -> list[TimeLine]:
+    """The time as lines, each figure with a way to its parts."""
+    lines = []
+    for at, bucket in enumerate(found.buckets):
+        total = found.totals[at]
+        cells = tuple(
+            Cell(
+                layer.values[at],
+                "" if layer.group is None else links_of(address, layer.group, bucket, found.asked, PARTS),
+            )
+            for layer in found.layers
+        )
+        lines.append(
+            TimeLine(
+                bucket,
+                links_of(address, None, bucket, found.asked, PARTS),
+                None if total is None else row_of((bucket.key,), (found.asked.per,), total),
+                cells,
+                bucket.key[:7] in closed,
+            )
+        )
+    return lines
+
+
+def conclusion(found: Breakdown) -> str:
+    """What the stacked chart shows, in a sentence."""
+    total = found.whole.spend_usd
+    groups = [row for row in found.rows if row.lines.spend_usd]
+    if not total or not groups:
+        return "Nothing of it has a price"
+    first = groups[0]
+    share = formats.percent(float((first.lines.spend_usd or Decimal(0)) / total))
+    name = short_name(first.label)
+    if len(groups) == 1:
+        return f"All of it is {name}"
+    before = None if found.before is None else found.before.get(first.name)
+    grown = "" if before is None else formats.change(first.lines.spend_usd, before.spend_usd)
+    than = f", {grown} on the period before" if grown and grown != formats.UNKNOWN else ""
+    three = sum((row.lines.spend_usd or Decimal(0) for row in groups[:3]), Decimal(0))
+    rest = (
+        f"; the largest three of {formats.figure(len(groups) + found.left_out)} are {formats.percent(float(three / total))}"
+        if len(groups) > 4
+        else ""
     )
+    return f"{name} is {share} of the cost{than}{rest}"
 
 
-def _added(same: Sequence[CostRow]) -> CostRow:
-    if len(same) == 1:
-        return same[0]
-    return replace(
-        same[0],
-        cost_usd=total(same),
-        idle_cost_usd=_sum(row.idle_cost_usd for row in same),
-        energy_cost_usd=_sum(row.energy_cost_usd for row in same),
-        unseen_cost_usd=_sum(row.unseen_cost_usd for row in same),
-        carbon_g=_known(row.carbon_g for row in same),
-        site_energy_kwh=_known(row.site_energy_kwh for row in same),
-        gpu_h=sum(row.gpu_h for row in same),
-    )
-
-
-def _sum(values: Iterable[Decimal | None]) -> Decimal | None:
-    known = [value for value in values if value is not None]
-    return sum(known, Decimal(0)) if known else None
-
-
-def _known(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def chart_of(days: Sequence[CostRow]) -> Markup | None:
-    """Cost per day: used, idle, not seen; None when nothing is priced."""
-    if total(days) is None:
+def use_chart(times: Sequence[TimeLine], whole: CostRow, per: str) -> Markup | None:
+    """Used, idle and not seen; None when nothing is priced."""
+    if whole.cost_usd is None:
         return None
-    wasted, unseen = _sum(row.idle_cost_usd for row in days), _sum(row.unseen_cost_usd for row in days)
-    label = f"Cost per day in US dollars over {len(days)} days: {formats.money(total(days))}, of it"
-    label += f" {formats.money(wasted)} idle"
+    rows = [line.row for line in times]
+    label = f"Cost per {per} in US dollars over {len(times)} {per}s: {formats.money(whole.cost_usd)}, of it"
+    label += f" {formats.money(whole.idle_cost_usd)} idle"
     layers = [
-        Layer("m-used", "used", tuple(_float(_used(row)) for row in days)),
-        Layer("m-idle", "idle", tuple(_float(row.idle_cost_usd) for row in days)),
+        Layer("m-used", "used", tuple(_float(used(row)) for row in rows)),
+        Layer("m-idle", "idle", tuple(None if row is None else _float(row.idle_cost_usd) for row in rows)),
     ]
-    if unseen:
-        layers.append(Layer("a-unknown", "not seen", tuple(_float(row.unseen_cost_usd) for row in days)))
-        label += f", {formats.money(unseen)} not seen"
-    return stacked_bars([formats.day(_day_ms(row.key)) for row in days], layers, label=label)
+    if whole.unseen_cost_usd:
+        unseen = tuple(None if row is None else _float(row.unseen_cost_usd) for row in rows)
+        layers.append(Layer("a-unknown", "not seen", unseen))
+        label += f", {formats.money(whole.unseen_cost_usd)} not seen"
+    return stacked_bars([line.bucket.name for line in times], layers, label=label, height=150)
 
 
-def _used(row: CostRow) -> Decimal | None:
+def used(row: CostRow | None) -> Decimal | None:
     """Cost that is neither idle nor of a gap; energy is in it where the site pays for power."""
-    if row.cost_usd is None:
+    if row is None or row.cost_usd is None:
         return None
     return row.cost_usd - (row.idle_cost_usd or Decimal(0)) - (row.unseen_cost_usd or Decimal(0))
 
@@ -139,70 +248,90 @@ def _float(amount: Decimal | None) -> float | None:
     return None if amount is None else float(amount)
 
 
-def _day_ms(key: str | None) -> int:
-    return to_ms(datetime.fromisoformat(key or "1970-01-01").replace(tzinfo=UTC))
+def _use_title(whole: CostRow) -> str:
+    if not whole.cost_usd or whole.idle_cost_usd is None:
+        return "Used against idle"
+    share = formats.percent(float(whole.idle_cost_usd / whole.cost_usd))
+    return f"{share} of the cost bought empty or parked time"
 
 
 def page_of(
-    frame: Frame, found: Sequence[CostRow], days: Sequence[CostRow], *, by: By, since: str
+    frame: Frame,
+    found: Breakdown,
+    *,
+    view_address: Address,
+    choices: dict[str, tuple[PeriodLink, ...]],
+    filters: FilterBar,
+    closed: Sequence[str] = (),
+    files: dict[str, str] | None = None,
+    ahead: MonthAhead | None = None,
 ) -> CostsPage:
     """Lay out the costs; pure."""
-    ordered = by_name(found)
-    most = max((float(row.cost_usd) for row, _ in ordered if row.cost_usd is not None), default=0.0)
-    spent = total(days)
-    factor = next((row for row in days if row.carbon_code), None)
+    asked, whole = found.asked, row_of((None,), (found.asked.by,), found.whole)
+    lines, sort = sort_rows(view_address, lines_of(found, view_address), COLUMNS, "-cost")
+    times = times_of(found, view_address, closed)
+    per = asked.per.value
+    cost = whole.cost_usd
+    before = None
+    if found.before is not None:
+        known = [one.spend_usd for one in found.before.values() if one.spend_usd is not None]
+        before = sum(known, Decimal(0)) if known else None
+    headline = "No price is known for these GPUs" if cost is None else f"{formats.money(cost)} of GPU time"
+    if cost is not None and whole.idle_cost_usd:
+        headline += f", {formats.money(whole.idle_cost_usd)} of it idle"
+    chart = None
+    if cost is not None:
+        title = conclusion(found)
+        chart = chart_of(found, label=f"{title}. Cost per {per} by {NAME[asked.by]}, US dollars.")
     return CostsPage(
         frame=frame,
-        headline=f"{formats.money(spent)} of GPU time"
-        if spent is not None
-        else "No price is known for these GPUs",
-        by_name=dict(GROUPS)[by],
-        by_key=by.value,
-        groups=tuple(
-            PeriodLink(name, f"/costs?{urlencode({'since': since, 'by': key.value})}", key is by)
-            for key, name in GROUPS
-        ),
-        lines=tuple(
-            CostLine(
-                row,
-                count,
-                meter(
-                    None if row.cost_usd is None or most <= 0 else float(row.cost_usd) / most,
-                    label=f"{row.label}: {formats.money(row.cost_usd)}",
-                    key="m-used",
-                ),
-            )
-            for row, count in ordered[:MOST_LINES]
-        ),
-        left_out=max(0, len(ordered) - MOST_LINES),
-        days=tuple(days),
-        chart=chart_of(days),
-        has_unseen=any(row.unseen_cost_usd for row in days),
-        bases=tuple(dict.fromkeys(b for row in found for b in (row.price_basis or "").split("; ") if b)),
+        headline=headline,
+        lede="Cost is rate × clock time from a GPU's first to its last sample. Time without samples is neither idle nor "
+        "free: it is in the cost, and “not seen” says how much of it.",
+        by_name=NAME[asked.by],
+        per_name=per,
+        choices=choices,
+        filters=filters,
+        whole=whole,
+        change=formats.change(cost, before),
+        title=conclusion(found).replace(formats.NBSP, " "),
+        chart=chart,
+        legend=found.layers,
+        use_title=_use_title(whole),
+        use_chart=use_chart(times, whole, per),
+        lines=tuple(lines[:MOST_LINES]),
+        sort=sort,
+        left_out=found.left_out + max(0, len(lines) - MOST_LINES),
+        times=tuple(times),
+        whole_href=links_of(view_address, None, None, asked, PARTS),
+        closed=tuple(closed),
+        is_shared=asked.idle is not IdlePolicy.KEEP,
+        files=files or {},
+        ahead=ahead,
+        bases=tuple(b for b in (whole.price_basis or "").split("; ") if b),
         carbon=""
-        if factor is None
-        else f"{factor.carbon_code}{f' {factor.carbon_year}' if factor.carbon_year else ''}, {factor.carbon_method}",
+        if whole.carbon_code is None
+        else f"{whole.carbon_code}{f' {whole.carbon_year}' if whole.carbon_year else ''}, {whole.carbon_method}",
     )
 
 
-def build_costs(scope: Scope, *, by: str, since: str) -> CostsPage:
-    """The page over the scope's window. Raises ``UsageError`` for a key that cannot be grouped by."""
-    allowed = {key.value: key for key, _ in GROUPS}
-    if by not in allowed:
-        raise UsageError(f"by is {by!r}: use one of {', '.join(allowed)}")
-    frame = build_frame(
-        scope, active="costs", title="Costs", periods=period_links("/costs", since, keep={"by": by})
-    )
+def build_costs(view: View) -> CostsPage:
+    """The page over the view's window. Raises ``UsageError`` for what cannot be grouped by."""
+    asked: Asked = asked_of(view)
+    found = breakdown(view, asked, MONEY, spend)
     return page_of(
-        frame,
-        rows(scope, allowed[by]),
-        rows(scope, By.DAY),
-        by=allowed[by],
-        since=since,
+        build_frame(view, active="costs", title="Costs", periods=period_bar(view)),
+        found,
+        view_address=view.address,
+        choices=choices_of(view.address, asked, view.scope.window),
+        filters=filters_of(view),
+        closed=months_closed(view.scope),
+        files=files_of(view, asked, "costs"),
+        ahead=month_ahead(view),
     )
 
 
 @router.get("/costs", response_class=HTMLResponse)
-def costs_page(scope: ScopeDep, since: str = DEFAULT_PERIOD, by: str = By.HOST.value) -> str:
+def costs_page(view: ViewDep) -> str:
     """The costs as HTML."""
-    return render("pages/costs.html", build_costs(scope, by=by, since=since))
+    return render("pages/costs.html", build_costs(view))

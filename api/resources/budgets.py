@@ -1,6 +1,6 @@
 """The user's budgets: checked, kept, changed, and how the month goes against each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -110,6 +110,25 @@ class BudgetView:
     why: Annotated[str | None, about("Why there is no forecast; null: there is one.")]
 
 
+@dataclass(frozen=True, slots=True)
+class FormerMonth:
+    """A whole month before: what was spent, and the budget of then; None: there was none."""
+
+    month: str
+    spent_usd: Decimal
+    amount_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStanding:
+    """A budget with its month day by day (``after``: first day of the next one), and the months before, newest first."""
+
+    view: BudgetView
+    outlook: Outlook
+    after: date
+    former: tuple[FormerMonth, ...]
+
+
 def parsed(given: Mapping[str, Any]) -> BudgetBody:
     """A budget from named values. Raises ``UsageError`` that names field and value."""
     try:
@@ -129,12 +148,48 @@ def change_of(given: Mapping[str, Any]) -> BudgetChange:
 def rows(session: Session, settings: Settings, now_ms: int, month: str | None = None) -> list[BudgetView]:
     """Budgets of a month (default: that of now), those for all first, then by scope and name."""
     span = month_of(settings, now_ms, month)
-    order = list(BudgetScope)
-    found = [one for one in kept.listing(session) if one.holds_in(span.key)]
-    found.sort(key=lambda one: (order.index(BudgetScope(one.scope_kind)), one.scope_value, one.name, one.id))
+    found = _in_order(one for one in kept.listing(session) if one.holds_in(span.key))
     if not found:
         return []
     return _views(found, _spend(session, settings, now_ms, span, found))
+
+
+def _in_order(found: Iterable[Budget]) -> list[Budget]:
+    order = list(BudgetScope)
+    return sorted(
+        found, key=lambda one: (order.index(BudgetScope(one.scope_kind)), one.scope_value, one.name, one.id)
+    )
+
+
+def standings(
+    session: Session, settings: Settings, now_ms: int, month: str | None = None
+) -> list["BudgetStanding"]:
+    """The same with what they were made of: the month day by day, and whole months before it."""
+    span = month_of(settings, now_ms, month)
+    kept_ones = kept.listing(session)
+    found = _in_order(one for one in kept_ones if one.holds_in(span.key))
+    if not found:
+        return []
+    spend = _spend(session, settings, now_ms, span, found)
+    return [
+        BudgetStanding(view, outlook, spend.after, _former(budget, kept_ones, spend))
+        for budget, view, outlook in _with_outlooks(found, spend)
+    ]
+
+
+def _former(budget: Budget, known: Sequence[Budget], spend: MonthSpend) -> tuple["FormerMonth", ...]:
+    """Whole months before, the newest first, each against what a budget of that name and scope was then."""
+    fits = fitting(BudgetScope(budget.scope_kind), budget.scope_value, spend.facts)
+    sums = spend.whole_months([cell for cell in spend.cells if fits(cell)])
+    alike = [
+        one
+        for one in known
+        if (one.name, one.scope_kind, one.scope_value) == (budget.name, budget.scope_kind, budget.scope_value)
+    ]
+    return tuple(
+        FormerMonth(month, spent, next((one.amount_usd for one in alike if one.holds_in(month)), None))
+        for month, spent in sorted(sums.items(), reverse=True)
+    )
 
 
 def add(session: Session, settings: Settings, body: BudgetBody, now_ms: int) -> BudgetView:
@@ -275,8 +330,13 @@ def _spend(
 
 
 def _views(found: Sequence[Budget], spend: MonthSpend) -> list[BudgetView]:
+    return [view for _, view, _ in _with_outlooks(found, spend)]
+
+
+def _with_outlooks(
+    found: Sequence[Budget], spend: MonthSpend
+) -> Iterator[tuple[Budget, BudgetView, Outlook]]:
     outlooks: dict[tuple[str, str], Outlook] = {}
-    views = []
     for budget in found:
         key = (budget.scope_kind, budget.scope_value)
         if key not in outlooks:
@@ -284,8 +344,7 @@ def _views(found: Sequence[Budget], spend: MonthSpend) -> list[BudgetView]:
             fits = fitting(scope, budget.scope_value, spend.facts)
             cells: list[Cell] = [cell for cell in spend.cells if fits(cell)]
             outlooks[key] = spend.outlook(cells, of_hosts=scope not in OWNED)
-        views.append(_as_view(budget, spend, outlooks[key]))
-    return views
+        yield budget, _as_view(budget, spend, outlooks[key]), outlooks[key]
 
 
 def _as_view(budget: Budget, spend: MonthSpend, of: Outlook) -> BudgetView:

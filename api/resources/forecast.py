@@ -115,6 +115,21 @@ class MonthSpend:
         month = date.fromisoformat(f"{self.month.key}-01")
         return outlook(list(self._spend(cells, of_hosts)), month, self.after, self.first)
 
+    def whole_months(self, cells: Collection[Cell]) -> dict[str, Decimal]:
+        """Spend of some of them in the months before that are all there, of those read for the forecast."""
+        found: dict[str, int] = {}
+        whole = {day for day, is_whole in self._dates if is_whole}
+        for day in sorted(whole):
+            key = f"{day:%Y-%m}"
+            if day.day == 1 and key < self.month.key:
+                found[key] = 0
+            if key in found:
+                there = self._days.get(day, {})
+                found[key] += sum(there[cell].micro_usd for cell in cells if cell in there)
+        ends = {key: date.fromisoformat(f"{key}-01") + 31 * ONE_DAY for key in found}
+        last = {key: after.replace(day=1) - ONE_DAY for key, after in ends.items()}
+        return {key: from_micro(micro) for key, micro in found.items() if last[key] in whole}
+
     def _spend(self, cells: Collection[Cell], of_hosts: bool) -> Iterator[DaySpend]:
         for day, is_whole in self._dates:
             there = self._days.get(day, {})
@@ -220,9 +235,15 @@ def hosts_of(scope: BudgetScope, value: str, facts: Mapping[str, HostFacts]) -> 
 
 
 def rows(
-    session: Session, settings: Settings, now_ms: int, by: ForecastBy, month: str | None = None
+    session: Session,
+    settings: Settings,
+    now_ms: int,
+    by: ForecastBy,
+    month: str | None = None,
+    *,
+    only: str | None = None,
 ) -> list[ForecastRow]:
-    """Every group with spend in the days read, by name; what nobody owns comes last."""
+    """Every group with spend in the days read (or the one of key ``only``), by name; what nobody owns comes last."""
     by_host = by in {ForecastBy.CLUSTER, ForecastBy.HOST}
     spend = read_month(session, settings, now_ms, month_of(settings, now_ms, month), by_host=by_host)
     groups: dict[str | None, list[Cell]] = {"all": []} if by is ForecastBy.ALL else {}
@@ -232,6 +253,7 @@ def rows(
     return [
         _row(key, by, spend, spend.outlook(groups[key], of_hosts=of_hosts))
         for key in sorted(groups, key=lambda key: (key is None, key or ""))
+        if only is None or key == only
     ]
 
 
