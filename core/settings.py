@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from core.errors import SettingsError
+from core.fault import FaultKind
 from core.rule_settings import TABLES, RuleSettings, parse
 from core.sharing import SHARED_BY
 from core.units import HOUR_MS
@@ -79,8 +80,18 @@ class Settings:
             so. Hours that were folded before keep their method.
         own_capex_usd … own_life_years: rent-or-buy inputs of the site (cost-model 2); None: not evaluated.
         base_url: address of the web pages as people reach them, for links in mail.
-        smtp_*: outgoing mail; no recipients means dry run.
-        report_recipients: addresses of the weekly report.
+        smtp_*: outgoing mail; no recipients means dry run. smtp_tls: speak TLS from the first byte, as on port 465;
+            else smtp_starttls asks for it after the greeting, and refuses a server that has none.
+        report_recipients: addresses of the weekly report of the whole fleet; ``gpuwise recipients`` keeps more.
+        alert_kinds: what people are told of at once: ``agent-silent``, ``gpu-unhealthy``, ``stuck-job``, ``budget``,
+            ``recommendation``; empty: of nothing.
+        alert_silent_minutes: an agent that told nothing for so long is silent, 2–10,080.
+        alert_recommendation_usd_month: a new recommendation that saves so much a month is an alert; cash as it is, freed
+            GPU-hours at the price of their GPUs.
+        alert_again_days: how long people are not told again of the same fault, unless it grew by a quarter or got worse, 1–90.
+        alert_resolved: tell when a fault is over, too.
+        webhook_link_local: allow webhooks at link-local addresses (169.254.0.0/16, fe80::/10), where clouds keep the
+            credentials of the machine.
         minimum_saving_usd_month: findings that are worth less are listed as left out, not as recommendations: cash as it is, freed
             GPU-hours at the price of their GPUs, energy at the tariff where the site pays for power. Findings without a figure stay.
         rules: thresholds of rules and exclusions: tables of ``gpuwise.toml``, see ``core/rule_settings.py``.
@@ -132,8 +143,15 @@ class Settings:
     smtp_user: str | None = None
     smtp_password: Secret = field(default_factory=Secret)
     smtp_starttls: bool = True
+    smtp_tls: bool = False
     smtp_from: str = "gpuwise@localhost"
     report_recipients: tuple[str, ...] = ()
+    alert_kinds: tuple[str, ...] = tuple(kind.value for kind in FaultKind)
+    alert_silent_minutes: int = 15
+    alert_recommendation_usd_month: float = 1_000.0
+    alert_again_days: int = 7
+    alert_resolved: bool = False
+    webhook_link_local: bool = False
     minimum_saving_usd_month: float = 20.0
     rules: RuleSettings = field(default_factory=RuleSettings)
     report_weekday: int = 0
@@ -149,6 +167,8 @@ class Settings:
         _within("minimum_saving_usd_month", self.minimum_saving_usd_month, 0.0, 1_000_000.0)
         _within("report_weekday", self.report_weekday, 0, 6)
         _within("report_hour_utc", self.report_hour_utc, 0, 23)
+        _within("smtp_port", self.smtp_port, 1, 65_535)
+        _alerts(self)
         if self.tariff_usd_per_kwh is not None:
             _within("tariff_usd_per_kwh", self.tariff_usd_per_kwh, 0.0, 10.0)
         if self.billing not in {"on_demand", "reserved", "owned"}:
@@ -176,6 +196,23 @@ def _time_zone(name: str) -> None:
         raise SettingsError(
             f"setting accounting_time_zone is {name!r}: use a name such as Europe/Berlin, or UTC"
         ) from error
+
+
+def _alerts(settings: Settings) -> None:
+    _within("alert_silent_minutes", settings.alert_silent_minutes, 2, 10_080)
+    _within("alert_recommendation_usd_month", settings.alert_recommendation_usd_month, 0.0, 1e9)
+    _within("alert_again_days", settings.alert_again_days, 1, 90)
+    for kind in settings.alert_kinds:
+        if kind not in list(FaultKind):
+            raise SettingsError(f"setting alert_kinds has {kind!r}: use {', '.join(FaultKind)}")
+    if settings.report_recipients:
+        from core.user_recipient import plain_address  # the agent counts its memory
+
+        for address in settings.report_recipients:
+            try:
+                plain_address(address)
+            except ValueError as error:
+                raise SettingsError(f"setting report_recipients: {error}") from error
 
 
 def _agent(settings: Settings) -> None:
@@ -261,6 +298,25 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
         if flag is not None:
             values[key] = _convert(key, flag, f"flag --{key.replace('_', '-')}")
     return Settings(**values)
+
+
+def origins(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Where each setting that files or the environment give is from, by key: a file's path, or ``environment NAME``.
+
+    A flag that wins over both is not seen here. What cannot be read gives nothing: ``load`` has said so at start.
+    """
+    env = os.environ if environ is None else environ
+    found: dict[str, str] = {}
+    try:
+        for path in _files(env):
+            found |= {key: str(path) for key in _read_toml(path)}
+    except SettingsError:
+        found.clear()
+    for setting in fields(Settings):
+        name = f"GPUWISE_{setting.name.upper()}"
+        if name in env and setting.name not in TABLES:
+            found[setting.name] = f"environment {name}"
+    return found
 
 
 def _files(env: Mapping[str, str]) -> list[Path]:
