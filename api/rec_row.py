@@ -90,32 +90,44 @@ def rows_of(
         host_of: host by GPU UUID.
         most: rows at most. with_status: print where each stands, and never join different ones.
     """
+    groups = groups_of(found, host_of, by_status=with_status)[:most]
+    return tuple(row_of_group(recs, host_of, with_status=with_status) for recs in groups)
+
+
+def groups_of(
+    found: Iterable[Recommendation], host_of: Mapping[str, str | None], *, by_status: bool = False
+) -> list[list[Recommendation]]:
+    """Findings that say the same of GPUs on the same hosts together, best first."""
     groups: dict[tuple[object, ...], list[Recommendation]] = {}
     for rec in sorted(found, key=lambda rec: (rank(rec.finding), rec.id)):
         finding = rec.finding
         hosts = frozenset(host_of.get(uuid) for uuid in finding.gpu_uuids)
-        key = (finding.rule_id, finding.cause, hosts, rec.status if with_status else None)
+        key = (finding.rule_id, finding.cause, hosts, rec.status if by_status else None)
         # Only GPUs are interchangeable: an engine's finding has its own command.
         alone = finding.subject.kind != "gpu" or not hosts or None in hosts
         groups.setdefault((rec.id,) if alone else key, []).append(rec)
-    best = sorted(groups.values(), key=lambda recs: (rank(_together(recs)), recs[0].id))[:most]
-    return tuple(_row_of_group(recs, host_of, with_status=with_status) for recs in best)
+    return sorted(groups.values(), key=lambda recs: (rank(_best(recs)), recs[0].id))
 
 
-def _together(recs: Sequence[Recommendation]) -> Finding:
+def _best(recs: Sequence[Recommendation]) -> Finding:
+    """``together``, but for one alone, which is itself: most are."""
+    return recs[0].finding if len(recs) == 1 else together(recs)
+
+
+def together(recs: Sequence[Recommendation]) -> Finding:
     """The best of a group, with the savings of all of them."""
     return replace(recs[0].finding, saving=Saving.total(rec.finding.saving for rec in recs))
 
 
-def _row_of_group(
+def row_of_group(
     recs: Sequence[Recommendation], host_of: Mapping[str, str | None], *, with_status: bool
 ) -> RecommendationRow:
     """One row for neighbours that say the same: their sum, a title for all, and each of them beneath."""
-    row = row_of(str(recs[0].id), _together(recs), recs[0].status if with_status else None)
+    row = row_of(str(recs[0].id), together(recs), recs[0].status if with_status else None)
     if len(recs) == 1:
         return row
     hosts = ", ".join(sorted({str(host_of[uuid]) for rec in recs for uuid in rec.finding.gpu_uuids}))
-    together = TOGETHER.get(recs[0].finding.rule_id)
+    title = TOGETHER.get(recs[0].finding.rule_id)
     alike = tuple(
         Alike(
             f"/recommendations/{rec.id}",
@@ -124,9 +136,7 @@ def _row_of_group(
         )
         for rec in recs
     )
-    return replace(
-        row, title=together.format(count=len(recs), hosts=hosts) if together else row.title, alike=alike
-    )
+    return replace(row, title=title.format(count=len(recs), hosts=hosts) if title else row.title, alike=alike)
 
 
 def row_of(id_: str, finding: Finding, status: Status | None = None) -> RecommendationRow:

@@ -1,38 +1,37 @@
-"""Recommendations: the list with what could not be judged, one recommendation with its life, and the forms that move it."""
+"""Recommendations: the list by status, with filters, an order, totals after overlap, and what could not be judged."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query
-from fastapi.responses import HTMLResponse, RedirectResponse
-from markupsafe import Markup
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+from sqlalchemy.orm import Session
 
 from api import formats
-from api.charts_lines import Line, line_chart
-from api.deps import NowDep, ScopeDep, SessionDep
-from api.pages.facts import facts_of
-from api.pages.forms import FormDep
+from api.pages.filters import FilterBar
 from api.pages.frame import OPEN, Frame, build_frame
+from api.pages.pager import Pager, pager
+from api.pages.period import PeriodLink
+from api.pages.recommendations_filters import Known, bar_of, fitting, is_filtered
+from api.pages.view import Address, View, ViewDep
 from api.problems import NotFoundError
-from api.rec_row import RecommendationRow, chart_points, row_of, rows_of, sums, threshold
-from api.resources import advise, verifications
-from api.resources.recommendation_actions import APPLIES, Act, act
-from api.resources.scope import Scope
-from api.resources.verifications import TrackRecordView, VerificationView
+from api.ranking import rank
+from api.rec_row import RecommendationRow, groups_of, row_of_group, together
+from api.resources import advise
 from api.templating import render
-from api.words import STATUS, Word, grade_word
-from core.clock import from_ms
+from core.errors import UsageError
 from core.evidence import Window
 from core.finding import Finding, NotEvaluated, Status, Totals
-from core.units import DAY_MS, MINUTE_MS
-from store.queries import fleet, recommendations
+from store.known import known_gpus
+from store.queries import owners, recommendations
+from store.queries.gpu_payers import main_payers, payers
 from store.queries.recommendations import Recommendation
 
 router = APIRouter(include_in_schema=False)
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
+PATH: Final = "/recommendations"
 VIEWS: Final[dict[str, tuple[str, tuple[Status, ...]]]] = {
     "open": ("Open", OPEN),
     "done": ("Done", (Status.DONE, Status.VERIFIED)),
@@ -41,8 +40,29 @@ VIEWS: Final[dict[str, tuple[str, tuple[Status, ...]]]] = {
 }
 NOT_JUDGED: Final = "not-judged"
 """What the last recorded run of the rules refused to judge."""
-MOST_NOTE: Final = 2_000
-MOST_WHO: Final = 200
+AT_ONCE: Final = 25
+MOST_ALIKE: Final = 50
+"""Neighbours that a row lists one by one; more are behind its filters."""
+
+
+def _amount(ledger: str) -> Callable[[Sequence[Recommendation]], float | None]:
+    def read(recs: Sequence[Recommendation]) -> float | None:
+        claim = getattr(together(recs).saving, ledger)
+        return None if claim is None else -claim.p50
+
+    return read
+
+
+SORTS: Final[Mapping[str, tuple[str, Callable[[Sequence[Recommendation]], Any]]]] = {
+    "": ("Best first", lambda recs: rank(together(recs))),
+    "cash": ("Cash", _amount("cash_usd_month")),
+    "capacity": ("GPU-hours", _amount("capacity_gpu_h_month")),
+    "energy": ("Energy", _amount("energy_kwh_month")),
+    "grade": ("Grade", lambda recs: recs[0].finding.grade.value),
+    "new": ("Newest", lambda recs: -max(rec.opened_at_ms for rec in recs)),
+    "old": ("Oldest", lambda recs: min(rec.opened_at_ms for rec in recs)),
+}
+"""Orders by their key in the address: name, and what rows are ordered by (None: last)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,54 +86,38 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Ledgers:
+    """Totals as tiles: name, figure, small print; ``spend`` is what the same GPUs cost."""
+
+    tiles: tuple[tuple[str, str, str], ...]
+    without_figure: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListPage:
-    """The list."""
+    """The list.
+
+    Attributes:
+        rows: of this page of it; ``count`` findings in all. totals: of all that is shown, after overlap; None: none are claimed.
+        files: the same of the whole view, by format. refusals: of this page of what could not be judged.
+    """
 
     frame: Frame
+    headline: str
+    lede: str
     views: tuple[ViewLink, ...]
     view: str
+    filters: FilterBar | None
+    asked_q: str
+    hidden_q: tuple[tuple[str, str], ...]
+    sorts: tuple[PeriodLink, ...]
+    ledgers: Ledgers | None
     rows: tuple[RecommendationRow, ...]
+    count: int
+    pager: Pager
+    files: tuple[tuple[str, str], ...]
     refusals: tuple[Refusal, ...]
-    totals: Totals | None
-    claims: str
-    ran_at_ms: int | None
     has_data: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LifeLine:
-    """One event of a recommendation's life."""
-
-    at_ms: int
-    word: Word
-    note: str | None
-    who: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DetailPage:
-    """One recommendation; ``forms`` are the actions its status allows."""
-
-    frame: Frame
-    recommendation: Recommendation
-    finding: Finding
-    row: RecommendationRow
-    sums: tuple[tuple[str, str], ...]
-    chart: Markup | None
-    chart_title: str
-    chart_rows: tuple[tuple[int, float | None], ...]
-    evidence: tuple[tuple[str, str], ...]
-    grade_word: str
-    status_word: Word
-    life: tuple[LifeLine, ...]
-    gpus: tuple[tuple[str, str], ...]
-    forms: tuple[str, ...]
-    snooze_from: str
-    most_note: int
-    verification: VerificationView | None = None
-    track_record: TrackRecordView | None = None
-    chart_x: str = ""
-    """What the chart's horizontal axis counts where it is no time."""
 
 
 def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
@@ -127,143 +131,231 @@ def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.subjects), row.rule_id)))
 
 
-def claims(totals: Totals, window: Window) -> str:
-    """What could be saved after overlap, kind by kind, of a window's spend; empty when nothing is claimed."""
-    said = []
+def ledgers_of(totals: Totals, window: Window, findings: Sequence[Finding]) -> Ledgers:
+    """Totals after overlap as tiles, kind by kind: they are never added up."""
+    tiles = []
     if totals.cash_usd_month is not None:
-        spend_usd = totals.spend_usd_month
-        spend = "" if spend_usd is None else f" of {formats.money(spend_usd)} {formats.pace(window.hours)}"
-        said.append(f"cash {formats.spread(totals.cash_usd_month, 'cash')} a month{spend}")
+        spend = totals.spend_usd_month
+        of = "" if spend is None else f", of {formats.money(spend)} {formats.pace(window.hours)}"
+        tiles.append(
+            (
+                "Cash a month",
+                formats.money(totals.cash_usd_month.p50),
+                f"{formats.spread(totals.cash_usd_month, 'cash')}{of}",
+            )
+        )
     if totals.capacity_gpu_h_month is not None:
-        said.append(f"capacity {formats.spread(totals.capacity_gpu_h_month, 'capacity')} GPU-h a month")
+        hours = totals.capacity_gpu_h_month
+        tiles.append(
+            (
+                "Capacity a month",
+                formats.gpu_hours(round(hours.p50)),
+                f"{formats.figure(hours.p10)}–{formats.figure(hours.p90)}: free for other work, no smaller bill",
+            )
+        )
     if totals.energy_kwh_month is not None:
-        said.append(f"energy {formats.spread(totals.energy_kwh_month, 'energy')} kWh a month")
-    return ", ".join(said)
+        energy = totals.energy_kwh_month
+        tiles.append(
+            (
+                "Energy a month",
+                formats.kwh(round(energy.p50)),
+                f"{formats.spread(energy, 'energy')} at the GPUs",
+            )
+        )
+    return Ledgers(tuple(tiles), sum(finding.saving.is_empty for finding in findings))
 
 
-def build_list(scope: Scope, view: str) -> ListPage:
-    """The list in one of its views. The rules are not run: the last recorded run is shown, with its time."""
-    kept = recommendations.listing(scope.session)
-    chosen = VIEWS[view][1] if view in VIEWS else ()
-    host_of = {gpu.identity.gpu_uuid: gpu.identity.host for gpu in fleet.gpus(scope.session)}
-    frame = build_frame(scope, active="recommendations", title="Recommendations")
-    has_data = frame.newest_ms is not None
-    last = advise.last_run(scope.session)
+def headline(view: str, count: int, totals: Totals | None) -> str:
+    """What the list comes to, in one sentence."""
+    many = f"{formats.figure(count)} recommendation{'' if count == 1 else 's'}"
+    if view == "done":
+        return f"{many} acted on"
+    if view == "put-aside":
+        return f"{many} set aside"
+    if view == "gone":
+        return f"{many} no longer found"
+    if totals is not None and totals.cash_usd_month is not None:
+        return f"{formats.money(totals.cash_usd_month.p50)} a month could be saved"
+    if totals is not None and totals.capacity_gpu_h_month is not None:
+        return f"{formats.gpu_hours(round(totals.capacity_gpu_h_month.p50))} a month could be freed"
+    return f"{many}, none with a figure" if count else "Nothing to do"
+
+
+LEDES: Final = {
+    "open": "After overlap: where two ask for the same GPU-hours they count once. Each kind on its own, never added together; snoozed and dismissed ones are not in it.",
+    "done": "What people said was done. After two full weeks, before and after are compared at equal load; each one's page shows it.",
+    "put-aside": "In no total. They return by themselves when the date comes, the saving grows by a quarter, or the cause changes.",
+    "gone": "The rules found them once and do not any more, and nobody said that it was done. They come back by themselves.",
+}
+
+
+def lede(view: str, ran: str, *, has_figures: bool) -> str:
+    """What the figures are, and when the rules last ran."""
+    said = LEDES[view] if view != "open" or has_figures else "No sum is claimed: the evidence carries none."
+    return f"{said} {ran}".strip()
+
+
+def ordered(groups: Sequence[list[Recommendation]], sort: str) -> list[list[Recommendation]]:
+    """Rows in the order that was asked for; those without what it goes by last."""
+    key = SORTS[sort][1]
+    keyed = [(key(recs), recs) for recs in groups]
+    known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0])
+    return [recs for _, recs in known] + [recs for value, recs in keyed if value is None]
+
+
+def known_of(session: Session, last: advise.LastSpend | None) -> Known:
+    """What the filters look things up in."""
+
+    @cache
+    def whose() -> Mapping[str, str]:
+        return {} if last is None else main_payers(payers(session, last.window))
+
+    gpus = {gpu.identity.gpu_uuid: gpu.identity for gpu in known_gpus(session.connection())}
+    teams = sorted({rule.owner.team for rule in owners.listing(session)})
+    return Known(gpus, whose, recommendations.claimants(session), teams)
+
+
+def _views(address: Address, view: str, counts: Mapping[Status, int], refused: int) -> tuple[ViewLink, ...]:
+    def href(key: str) -> str:
+        return address.href(view=None if key == "open" else key, page=None, said=None)
+
     links = [
-        ViewLink(name, f"/recommendations?view={key}", key == view, sum(rec.status in of for rec in kept))
+        ViewLink(name, href(key), key == view, sum(counts.get(status, 0) for status in of))
         for key, (name, of) in VIEWS.items()
     ]
-    refused = len(last.not_evaluated) if last else 0
-    links.append(ViewLink("Not judged", f"/recommendations?view={NOT_JUDGED}", view == NOT_JUDGED, refused))
+    return (*links, ViewLink("Not judged", href(NOT_JUDGED), view == NOT_JUDGED, refused))
+
+
+def _counted(found: Sequence[Recommendation]) -> dict[Status, int]:
+    counts: dict[Status, int] = {}
+    for rec in found:
+        counts[rec.status] = counts.get(rec.status, 0) + 1
+    return counts
+
+
+def build_list(asked: View, view: str) -> ListPage:
+    """The list in one of its views. The rules are not run: the last recorded run is shown, with its time."""
+    session, address = asked.scope.session, asked.address
+    sort = address.get("sort")
+    if sort not in SORTS:
+        raise UsageError(f"sort is {sort!r}: use one of {', '.join(key for key in SORTS if key)}, or none")
+    frame = build_frame(asked, active="recommendations", title="Recommendations", window_text="")
+    last = advise.last_spend(session)
+    if view == NOT_JUDGED:
+        return _not_judged(asked, frame, last)
+    statuses = VIEWS[view][1]
+    known = known_of(session, last)
+    if is_filtered(address):
+        every = fitting(address, recommendations.listing(session, brief=True), known)
+        counts = _counted(every)
+        offered = shown = [rec for rec in every if rec.status in statuses]
+    else:
+        offered = shown = recommendations.listing(session, statuses, brief=True)
+        counts = recommendations.counts(session)
+    totals = _totals(session, view, shown, last, is_whole=not is_filtered(address))
+    host_of = {uuid: gpu.host for uuid, gpu in known.gpus.items()}
+    groups = ordered(groups_of(shown, host_of, by_status=True), sort)
+    page = pager(address, len(groups), AT_ONCE)
+    ledgers = None if totals is None else ledgers_of(*totals, [rec.finding for rec in shown])
+    ran = "" if last is None else f"The rules last ran {formats.minute(last.at_ms)} UTC."
     return ListPage(
         frame=frame,
-        views=tuple(links),
+        headline=headline(view, len(shown), None if totals is None else totals[0]),
+        lede=lede(view, ran, has_figures=ledgers is not None and bool(ledgers.tiles)),
+        views=_views(address, view, counts, 0 if last is None else last.refused),
         view=view,
-        rows=rows_of((rec for rec in kept if rec.status in chosen), host_of, with_status=True),
-        refusals=refusals(last.not_evaluated) if last and view == NOT_JUDGED else (),
-        totals=last.totals if last else None,
-        claims=claims(last.totals, last.window) if last else "",
-        ran_at_ms=last.at_ms if last else None,
-        has_data=has_data,
+        filters=bar_of(address, offered, known),
+        asked_q=address.get("q"),
+        hidden_q=address.hidden("q", "page", "said"),
+        sorts=tuple(
+            PeriodLink(name, address.href(sort=key or None, page=None, said=None), key == sort)
+            for key, (name, _) in SORTS.items()
+        ),
+        ledgers=ledgers,
+        rows=_rows(session, groups[page.first : page.last], host_of),
+        count=len(shown),
+        pager=page,
+        files=_files(statuses),
+        refusals=(),
+        has_data=frame.newest_ms is not None,
     )
 
 
-def find(scope: Scope, id_: int) -> Recommendation:
-    """The recommendation of that number. Raises ``NotFoundError``."""
-    found = recommendations.get(scope.session, id_)
-    if found is None:
-        raise NotFoundError(f"no recommendation {id_} in this database: the list has all of them")
-    return found
+def _rows(
+    session: Session, groups: Sequence[list[Recommendation]], host_of: Mapping[str, str | None]
+) -> tuple[RecommendationRow, ...]:
+    """The rows of one page: only the first of each group is read with evidence and chart."""
+    whole = {rec.id: rec for rec in recommendations.several(session, [recs[0].id for recs in groups])}
+    rows = []
+    for recs in groups:
+        row = row_of_group([whole.get(recs[0].id, recs[0]), *recs[1:]], host_of, with_status=True)
+        rows.append(replace(row, alike=row.alike[:MOST_ALIKE]))
+    return tuple(rows)
 
 
-def allowed(status: Status) -> tuple[str, ...]:
-    """Forms that a status offers."""
-    return tuple(step.value for step, statuses in APPLIES.items() if status in statuses)
-
-
-def chart_of(finding: Finding) -> Markup | None:
-    """The finding's chart with its threshold; None when it has none."""
-    points = chart_points(finding)
-    if not points:
+def _totals(
+    session: Session,
+    view: str,
+    shown: Sequence[Recommendation],
+    last: advise.LastSpend | None,
+    *,
+    is_whole: bool,
+) -> tuple[Totals, Window] | None:
+    """After overlap, of what is shown, and of which window; what was set aside, is done or gone has none."""
+    if view != "open" or not shown:
         return None
-    unit = str(finding.chart.get("unit", ""))
-    gaps = sorted(b[0] - a[0] for a, b in pairwise(points))
-    limit = threshold(finding)
-    said = "" if limit is None else f"threshold {formats.short(limit)} {unit}"
-    x_unit = profile_of(finding)
-    least = 1 if x_unit else MINUTE_MS
-    return line_chart(
-        [Line("busy", unit, tuple(points))],
-        window=Window(points[0][0], max(points[-1][0], points[0][0] + least)),
-        step_ms=gaps[len(gaps) // 2] if gaps and not x_unit else None,
-        label=f"{unit} {f'by {x_unit}' if x_unit else 'over time'}; {said or 'no threshold'}",
-        threshold=limit,
-        threshold_text=said,
-        height=190,
-        x_unit=x_unit,
+    if last is not None:
+        return last.spend.totals([rec.finding for rec in shown]), last.window
+    run = advise.last_run(session) if is_whole else None
+    return None if run is None else (run.totals, run.window)
+
+
+def _files(statuses: Sequence[Status]) -> tuple[tuple[str, str], ...]:
+    asked = "&".join(f"status={status.value}" for status in statuses)
+    return (
+        ("CSV", f"/api/v1/recommendations?{asked}&format=csv"),
+        ("JSON", f"/api/v1/recommendations?{asked}"),
     )
 
 
-def profile_of(finding: Finding) -> str:
-    """What the chart's horizontal axis counts where it is no time; empty for a chart over time."""
-    chart = finding.chart
-    return str(chart.get("x_unit") or "value") if chart.get("kind") == "profile" else ""
-
-
-def build_detail(scope: Scope, rec: Recommendation) -> DetailPage:
-    """One recommendation."""
-    finding = rec.finding
-    subject = finding.subject
-    return DetailPage(
-        frame=build_frame(scope, active="recommendations", title=finding.title),
-        recommendation=rec,
-        finding=finding,
-        row=row_of(str(rec.id), finding, rec.status),
-        sums=tuple(sums(finding.saving, finding.no_figure)),
-        chart=chart_of(finding),
-        chart_title=str(finding.chart.get("unit", "")),
-        chart_x=profile_of(finding),
-        chart_rows=tuple(reversed(chart_points(finding)[-48:])),
-        evidence=facts_of(finding.evidence),
-        grade_word=grade_word(finding),
-        status_word=STATUS[rec.status],
-        life=tuple(
-            LifeLine(event.at_ms, STATUS[event.status], event.note, event.who)
-            for event in recommendations.events(scope.session, rec.id)
+def _not_judged(asked: View, frame: Frame, last: advise.LastSpend | None) -> ListPage:
+    """What the last run refused to judge, by rule and reason."""
+    session, address = asked.scope.session, asked.address
+    run = advise.last_run(session)
+    rules = address.every("rule")
+    found = refusals([one for one in run.not_evaluated if not rules or one.rule_id in rules] if run else ())
+    page = pager(address, len(found), AT_ONCE)
+    count = sum(len(one.subjects) for one in found)
+    ran = "" if run is None else f"The rules last ran {formats.minute(run.at_ms)} UTC."
+    return ListPage(
+        frame=frame,
+        headline=f"{formats.figure(count)} judgement{'' if count == 1 else 's'} refused"
+        if count
+        else "Every rule could judge every subject",
+        lede=f"A rule that lacks evidence says so instead of guessing, and names what is missing. {ran}".strip(),
+        views=_views(
+            address, NOT_JUDGED, recommendations.counts(session), count if last is None else last.refused
         ),
-        gpus=tuple(
-            (f"/gpus/{uuid}", subject.label if uuid == subject.id and subject.label else uuid)
-            for uuid in finding.gpu_uuids
-        ),
-        forms=allowed(rec.status),
-        snooze_from=from_ms(scope.now_ms + DAY_MS).date().isoformat(),
-        most_note=MOST_NOTE,
-        verification=next(iter(verifications.rows(scope.session, rec.id)), None),
-        track_record=verifications.record_view(
-            finding.rule_id, verifications.records(scope.session).get(finding.rule_id)
-        ),
+        view=NOT_JUDGED,
+        filters=None,
+        asked_q="",
+        hidden_q=(),
+        sorts=(),
+        ledgers=None,
+        rows=(),
+        count=len(found),
+        pager=page,
+        files=(),
+        refusals=found[page.first : page.last],
+        has_data=frame.newest_ms is not None,
     )
 
 
-@router.get("/recommendations", response_class=HTMLResponse)
-def list_page(scope: ScopeDep, view: Annotated[str, Query(max_length=20)] = "open") -> str:
+@router.get(PATH, response_class=HTMLResponse)
+def list_page(asked: ViewDep, view: Annotated[str, Query(max_length=20)] = "open") -> str:
     """The list as HTML."""
     if view not in {*VIEWS, NOT_JUDGED}:
         raise NotFoundError(
             f"no view {view!r} of the recommendations: there are {', '.join(VIEWS)}, {NOT_JUDGED}"
         )
-    return render("pages/recommendations.html", build_list(scope, view))
-
-
-@router.get("/recommendations/{id_}", response_class=HTMLResponse)
-def detail_page(scope: ScopeDep, id_: IdPath) -> str:
-    """One recommendation as HTML."""
-    return render("pages/recommendation.html", build_detail(scope, find(scope, id_)))
-
-
-@router.post("/recommendations/{id_}/{step}", response_class=RedirectResponse, status_code=303)
-def take_step(id_: IdPath, step: Act, fields: FormDep, session: SessionDep, now: NowDep) -> RedirectResponse:
-    """Take a step from a form and show the recommendation again."""
-    note, until = fields.get("note", "")[:MOST_NOTE], fields.get("until") or None
-    act(session, id_, step, now, note=note, until=until, who=fields.get("who", "")[:MOST_WHO])
-    return RedirectResponse(f"/recommendations/{id_}", 303)
+    return render("pages/recommendations.html", build_list(asked, view))

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from advisor.limits_book import limits_book
 from advisor.site_run import LeftOut, SiteRun
+from advisor.waterfall import Base, Spend
 from api.ranking import rank
 from api.resources.fleet_run import judge_fleet
 from api.resources.ownership import owner_lookup
 from api.resources.recommendations import AdviceView, row_of, totals_view
+from api.resources.rule_settings import with_kept
 from api.resources.scope import Scope
 from api.resources.verifications import records
 from core.clock import from_ms, to_ms
@@ -29,6 +31,22 @@ FOLLOWED: Final = SET_ASIDE | {Status.CLAIMED, Status.DONE, Status.VERIFIED}
 """Somebody took a step on it, alone: it is not swallowed by a finding about its host."""
 LAST_RUN: Final = "last_advice"
 """Key in ``meta``: what a run says beyond its findings. Findings have a table; this is one value, replaced by each run."""
+
+LAST_SPEND: Final = "last_advice_spend"
+"""Key in ``meta``: what totals of any part of the findings are made of, as of the last recorded run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastSpend:
+    """What each GPU cost, offered and drew in the last recorded run's window, for totals of some of its findings.
+
+    ``refused`` is how many judgements that run refused.
+    """
+
+    at_ms: int
+    window: Window
+    refused: int
+    spend: Spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,7 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         scope: where and when.
         record: write the findings, so that people can follow them; else nothing changes.
     """
+    scope = replace(scope, settings=with_kept(scope.session, scope.settings, scope.now_ms))
     followed = kept.listing(scope.session, FOLLOWED)
     rules = SiteRun(
         limits_book(scope.settings.rules),
@@ -62,7 +81,7 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
         covered=_covered(followed),
         owner_of=owner_lookup(scope.session),
     )
-    judge_fleet(scope, rules)
+    reader = judge_fleet(scope, rules)
     advice = rules.advice()
     if record:
         kept.record(scope.session, advice, scope.now_ms, rules.subjects)
@@ -72,6 +91,8 @@ def run(scope: Scope, *, record: bool) -> AdviceView:
     whole = advice.totals if len(counting) == len(advice.findings) else rules.totals(counting)
     if record:
         _remember(scope, advice, whole)
+        _remember_spend(scope, rules.spend, len(advice.not_evaluated))
+    reader.shelves.clear()
     return view_of(advice, whole, by_fingerprint)
 
 
@@ -102,7 +123,7 @@ def _put_aside(scope: Scope, left_out: Sequence[LeftOut]) -> None:
                 scope.now_ms,
                 note=one.why,
                 until_ms=None if one.until is None else to_ms(one.until),
-                who="gpuwise.toml",
+                who=one.who,
             )
 
 
@@ -126,26 +147,57 @@ def _remember(scope: Scope, advice: Advice, whole: Totals) -> None:
     meta.put(scope.session, LAST_RUN, json.dumps(asdict(last), separators=(",", ":")))
 
 
+def _remember_spend(scope: Scope, spend: Spend, refused: int) -> None:
+    rows = [[uuid, base.cash, base.capacity, base.energy, spent] for uuid, base, spent in spend.known()]
+    window = [scope.window.from_ms, scope.window.to_ms]
+    kept_ = {"at_ms": scope.now_ms, "window": window, "refused": refused, "gpus": rows}
+    meta.put(scope.session, LAST_SPEND, json.dumps(kept_, separators=(",", ":")))
+
+
+def last_spend(session: Session) -> LastSpend | None:
+    """What totals are made of since the last recorded run; None before the first one."""
+    text = meta.get(session, LAST_SPEND)
+    if text is None:
+        return None
+    raw: dict[str, Any] = json.loads(text)
+    spend = Spend()
+    for uuid, cash, capacity, energy, spent in raw["gpus"]:
+        spend.know(uuid, Base(cash, capacity, energy), spent)
+    return LastSpend(raw["at_ms"], Window(*raw["window"]), raw["refused"], spend)
+
+
+def last_totals(session: Session) -> tuple[Totals, int] | None:
+    """Totals of the last recorded run and how many judgements it refused, without reading these; None before the first one."""
+    text = meta.get(session, LAST_RUN)
+    if text is None:
+        return None
+    raw: dict[str, Any] = json.loads(text)
+    return _totals(raw["totals"]), len(raw["not_evaluated"])
+
+
 def last_run(session: Session) -> LastRun | None:
     """What the last recorded run said beyond its findings; None before the first one."""
     text = meta.get(session, LAST_RUN)
     if text is None:
         return None
     raw: dict[str, Any] = json.loads(text)
-    whole = raw["totals"]
     return LastRun(
         at_ms=raw["at_ms"],
         window=Window(**raw["window"]),
-        totals=Totals(
-            _range(whole["cash_usd_month"]),
-            _range(whole["capacity_gpu_h_month"]),
-            _range(whole["energy_kwh_month"]),
-            whole["spend_usd_month"],
-        ),
+        totals=_totals(raw["totals"]),
         not_evaluated=tuple(
             NotEvaluated(item["rule_id"], Subject(**item["subject"]), tuple(item["missing"]), item["why"])
             for item in raw["not_evaluated"]
         ),
+    )
+
+
+def _totals(raw: Mapping[str, Any]) -> Totals:
+    return Totals(
+        _range(raw["cash_usd_month"]),
+        _range(raw["capacity_gpu_h_month"]),
+        _range(raw["energy_kwh_month"]),
+        raw["spend_usd_month"],
     )
 
 

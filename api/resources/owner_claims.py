@@ -1,7 +1,8 @@
 """What owner rules claim of the GPU-hours there are: by owner, and what one more rule would change before it is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Final
 
 from sqlalchemy.orm import Session
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session
 from api.resources.columns import about
 from api.resources.owners import RuleView, stored, view
 from api.resources.ownership import owner_book
+from api.resources.pricing import price_lookup, spec_of
 from api.resources.report import UNOWNED
 from api.resources.scope import Scope
 from api.words import workload_kind
@@ -17,6 +19,8 @@ from core.ownership import Owner, OwnerRule
 from core.readings import WorkloadKey
 from core.units import HOUR_MS
 from ledger.owners import OwnerBook
+from ledger.share import rounded
+from store.known import known_gpus
 from store.queries import fleet, hour_sums
 from store.queries.hour_sums import Stretches
 
@@ -61,6 +65,12 @@ class DryRun:
     window: Annotated[Window, about("Whole hours the figures are of.")]
     total_gpu_h: Annotated[float, about("All GPU-hours of the window.")]
     claimed_gpu_h: Annotated[float, about("What it would have.")]
+    claimed_usd: Annotated[
+        Decimal | None,
+        about(
+            "What that costs at the prices in force at the window's end, energy paid apart left out; null: a GPU of it has no price."
+        ),
+    ]
     claimed: Annotated[
         tuple[Claim, ...], about("By workload, with the rule it is taken from; largest first.")
     ]
@@ -74,6 +84,7 @@ class _Part:
     """GPU time with one holder between two borders; workload None: the GPU's own."""
 
     workload: WorkloadKey | None
+    gpu_uuid: str
     host: str | None
     at_ms: int
     gpu_h: float
@@ -84,10 +95,12 @@ class _Sums:
     """GPU-hours by what they are told apart by."""
 
     by_key: dict[tuple[WorkloadKey | None, str | None, int], float] = field(default_factory=dict)
+    by_gpu: dict[str, float] = field(default_factory=dict)
 
     def add(self, part: _Part, other: OwnerRule | None) -> None:
         key = (part.workload, part.host, 0 if other is None else other.id)
         self.by_key[key] = self.by_key.get(key, 0.0) + part.gpu_h
+        self.by_gpu[part.gpu_uuid] = self.by_gpu.get(part.gpu_uuid, 0.0) + part.gpu_h
 
     @property
     def gpu_h(self) -> float:
@@ -162,6 +175,7 @@ def dry_run(scope: Scope, rule: OwnerRule, position: int | None = None) -> DryRu
         window=scope.window,
         total_gpu_h=total_h,
         claimed_gpu_h=claimed.gpu_h,
+        claimed_usd=_usd(scope, claimed.by_gpu),
         claimed=claimed.claims(names.__getitem__),
         kept_by_others=kept_by_others.claims(names.__getitem__),
         unowned_before_gpu_h=before_h,
@@ -179,6 +193,23 @@ def dry_run_of_stored(scope: Scope, rule_id: int) -> DryRun:
     return dry_run(scope, rule, rules.index(rule) + 1)
 
 
+def _usd(scope: Scope, gpu_h: Mapping[str, float]) -> Decimal | None:
+    """What GPU-hours of these GPUs cost at the prices of the window's end; None: one of them has none."""
+    prices = price_lookup(scope.session, scope.settings)
+    total = Decimal(0)
+    for known in known_gpus(scope.session.connection()):
+        identity = known.identity
+        hours = gpu_h.get(identity.gpu_uuid)
+        if not hours:
+            continue
+        spec = spec_of(identity)
+        price = prices(identity, None if spec is None else spec.gpu_key, scope.window.to_ms - 1)
+        if price is None:
+            return None
+        total += price.usd_per_gpu_hour * Decimal(str(hours))
+    return rounded(total)
+
+
 def _parts(scope: Scope, borders: tuple[int, ...]) -> Iterator[_Part]:
     """The GPU time of the window: of each GPU between two borders its workloads, and what they leave of its known time."""
     cuts = sorted({border + -border % HOUR_MS for border in borders})
@@ -194,10 +225,10 @@ def _parts(scope: Scope, borders: tuple[int, ...]) -> Iterator[_Part]:
         host, _ = known[usage.gpu_uuid]
         key = (usage.gpu_uuid, usage.from_ms)
         left_s[key] = left_s.get(key, 0.0) - usage.allocated_s
-        yield _Part(usage.workload, host, usage.from_ms, usage.allocated_s / HOUR_S)
+        yield _Part(usage.workload, usage.gpu_uuid, host, usage.from_ms, usage.allocated_s / HOUR_S)
     for (uuid, at_ms), seconds in left_s.items():
         if seconds > 0:
-            yield _Part(None, known[uuid][0], at_ms, seconds / HOUR_S)
+            yield _Part(None, uuid, known[uuid][0], at_ms, seconds / HOUR_S)
 
 
 def _known(session: Session, window: Window) -> dict[str, tuple[str | None, Window]]:

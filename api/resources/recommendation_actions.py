@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from api.resources.columns import about
 from api.resources.recommendations import RecommendationRow, row_of
 from api.resources.scope import parse_time
-from core.clock import from_ms
+from core.clock import from_ms, iso
 from core.errors import NotFoundError, UsageError
 from core.finding import Status
 from store.queries import recommendations as kept
@@ -89,6 +89,7 @@ def act(
     note: str | None,
     until: str | None,
     who: str | None = None,
+    at: str | None = None,
 ) -> RecommendationRow:
     """Take a step and return the recommendation as it is then.
 
@@ -96,6 +97,7 @@ def act(
         note: in the person's words; required to dismiss.
         who: name of the person; kept with the step, None: not told.
         until: when a snoozed one returns: a time, or a day after now; required to snooze.
+        at: when it was done, if that was before now: before and after are compared from then on.
 
     Raises:
         NotFoundError: no such recommendation. UsageError: the step does not apply, or lacks its note or time.
@@ -115,7 +117,26 @@ def act(
             raise UsageError(f"until {until} is not in the future: name a later time")
     elif until is not None:
         raise UsageError(f"until belongs to snooze, not to {step}")
+    taken_ms = now_ms
+    if at is not None:
+        if step is not Act.DONE:
+            raise UsageError(f"at belongs to done, not to {step}")
+        taken_ms = _taken_ms(session, id_, at, now_ms)
     kept.set_status(
-        session, id_, BECOMES[step], now_ms, note=reason, until_ms=until_ms, who=(who or "").strip() or None
+        session, id_, BECOMES[step], taken_ms, note=reason, until_ms=until_ms, who=(who or "").strip() or None
     )
     return find(session, id_)
+
+
+def _taken_ms(session: Session, id_: int, at: str, now_ms: int) -> int:
+    """When something was done. Raises ``UsageError`` for a time to come, or one before it was found."""
+    at_ms = parse_time(at, back_from_ms=now_ms, flag="at")
+    if at_ms > now_ms:
+        raise UsageError(f"at {at} is in the future: say when it was done, or say so when it is")
+    # Who claimed it may have been done by then: a claim is no border.
+    border = max(event.at_ms for event in kept.events(session, id_) if event.status is not Status.CLAIMED)
+    if at_ms < border:
+        raise UsageError(
+            f"at {at} is before it was found or last changed ({iso(border)}): what it was then is not known"
+        )
+    return at_ms

@@ -14,13 +14,14 @@ from advisor.track_record import TrackRecord, track_record
 from api.resources.before_after import compare, engines_of
 from api.resources.columns import about
 from api.resources.evidence import read_evidence
+from api.resources.rule_settings import with_kept
 from api.resources.scope import Scope
 from core.clock import from_ms
 from core.evidence import Window
 from core.finding import Finding, Range, Status
 from core.settings import Settings
 from core.units import DAY_MS
-from core.verification import Ledger, Verdict, Verification
+from core.verification import Ledger, TraceDay, Verdict, Verification
 from store.queries import hours, recommendations
 from store.queries import verifications as kept
 
@@ -46,6 +47,10 @@ class VerificationView:
     realised_ratio: Annotated[float | None, about("Verified over predicted.")]
     slo_regressions: Annotated[tuple[str, ...], about("Latency that got worse.")]
     facts: Annotated[Mapping[str, Any], about("What it rests on, units in the names.")]
+    days: Annotated[
+        tuple[TraceDay, ...],
+        about("Day by day, in the ledger's unit a day: measured, expected of its load, and peers."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def is_still_there(
     start_ms = max(acted_ms, end_ms - 30 * DAY_MS)
     if end_ms - start_ms < STILL_THERE_MS:
         return False
-    book = limits_book(settings.rules)
+    book = limits_book(with_kept(session, settings, now_ms).rules)
     rules = [rule for rule in RULES if rule.id == finding.rule_id]
     # As the run over the fleet has it: its thresholds here, and a node as one. Not its exclusions: those say nothing of what is.
     run = SiteRun(
@@ -123,9 +128,11 @@ def is_still_there(
     return any(found.fingerprint == finding.fingerprint for found in run.advice().findings)
 
 
-def rows(session: Session, recommendation_id: int | None = None) -> list[VerificationView]:
+def rows(
+    session: Session, recommendation_id: int | None = None, rule_id: str | None = None
+) -> list[VerificationView]:
     """Comparisons, newest action first."""
-    return [_view(one) for one in kept.listing(session, recommendation_id)]
+    return [_view(one) for one in kept.listing(session, recommendation_id, rule_id)]
 
 
 def _view(one: kept.KeptVerification) -> VerificationView:
@@ -145,13 +152,14 @@ def _view(one: kept.KeptVerification) -> VerificationView:
         realised_ratio=made.realised_ratio,
         slo_regressions=made.slo_regressions,
         facts=made.facts,
+        days=made.days,
     )
 
 
-def records(session: Session) -> dict[str, TrackRecord]:
-    """Track record of every rule that has a verified case, by rule."""
+def records(session: Session, rule_id: str | None = None) -> dict[str, TrackRecord]:
+    """Track record of every rule (or of one) that has a verified case, by rule."""
     by_rule: dict[str, list[Verification]] = {}
-    for one in kept.listing(session):
+    for one in kept.listing(session, rule_id=rule_id):
         by_rule.setdefault(one.rule_id, []).append(one.verification)
     return {rule: made for rule, cases in by_rule.items() if (made := track_record(cases)).cases > 0}
 

@@ -49,6 +49,11 @@ class StepBody(BaseModel):
     until: str | None = Field(
         default=None, max_length=40, description="Snooze only, required: the time or day it returns."
     )
+    at: str | None = Field(
+        default=None,
+        max_length=40,
+        description="Done only: when it was done, if before now; before and after are compared from then on.",
+    )
 
 
 @router.get("", response_model=RecommendationPage, responses=CSV_RESPONSE)
@@ -82,7 +87,7 @@ def take_step(
 ) -> Response:
     """Claim it, say it is done, snooze it until a time, dismiss it with a reason, reopen it."""
     given = body or StepBody()
-    row = actions.act(session, id_, step, now, note=given.note, until=given.until, who=given.who)
+    row = actions.act(session, id_, step, now, note=given.note, until=given.until, who=given.who, at=given.at)
     return JSONResponse(to_json(row))
 
 

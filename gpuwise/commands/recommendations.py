@@ -1,7 +1,6 @@
 """``gpuwise recommendations``: follow them from here: list, claim, done, snooze, dismiss, reopen."""
 
 from collections.abc import Callable
-from getpass import getuser
 from typing import Any, Final
 
 import click
@@ -10,6 +9,7 @@ from api import formats
 from core.finding import Status
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, open_session
+from gpuwise.commands.who import WHO, me
 
 LIVE: Final = tuple(status.value for status in Status if status is not Status.GONE)
 LIST: Final = (
@@ -106,7 +106,7 @@ def _step(name: str, help_: str, *, needs_until: bool = False, needs_note: bool 
     def take(
         source: Source, recommendation_id: int, note: str | None, who: str | None, until: str | None = None
     ) -> int:
-        row = _take(source, name, recommendation_id, {"note": note, "who": who or _me(), "until": until})
+        row = _take(source, name, recommendation_id, {"note": note, "who": who or me(), "until": until})
         if source.as_json:
             print_json(row)
         else:
@@ -119,9 +119,7 @@ def _step(name: str, help_: str, *, needs_until: bool = False, needs_note: bool 
         command = click.option(
             "--until", required=True, metavar="T", help="The day (2026-12-01) or time it returns by itself."
         )(command)
-    command = click.option(
-        "--who", metavar="NAME", help="Who does; default: you, as this machine knows you."
-    )(command)
+    command = WHO(command)
     note_help = "Why it does not apply." if needs_note else "In your own words; kept with the step."
     command = click.option("--because", "note", required=needs_note, metavar="TEXT", help=note_help)(command)
     return click.command(name, help=help_)(ID(command))
@@ -190,13 +188,6 @@ def _sum(row: dict[str, Any]) -> str:
     if saving["energy_kwh_month"] is not None:
         return formats.kwh(saving["energy_kwh_month"]["p50"])
     return "no figure"
-
-
-def _me() -> str | None:
-    try:
-        return getuser()
-    except (KeyError, OSError):
-        return None
 
 
 for _command in (

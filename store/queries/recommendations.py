@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from core.clock import from_ms, to_ms
@@ -178,12 +178,60 @@ def _is_whole_rule(item: NotEvaluated) -> bool:
     return item.subject.kind == "fleet" and item.subject.id in {"fleet", f"rule:{item.rule_id}"}
 
 
-def listing(session: Session, statuses: Collection[Status] | None = None) -> list[Recommendation]:
-    """Recommendations (default of every status), newest first."""
-    statement = select(RecommendationRow).order_by(RecommendationRow.opened_at.desc(), RecommendationRow.id)
+def listing(
+    session: Session, statuses: Collection[Status] | None = None, *, brief: bool = False
+) -> list[Recommendation]:
+    """Recommendations (default of every status), newest first.
+
+    ``brief`` leaves evidence and charts out of their findings: most of the text, and of the time it takes to read.
+    """
+    row = RecommendationRow
+    # Columns, not objects: of a thousand rows the objects take longer to make than the findings.
+    statement = select(
+        row.id,
+        row.finding,
+        row.status,
+        row.opened_at,
+        row.seen_at,
+        row.snoozed_until,
+        row.note,
+        row.acted_finding,
+    ).order_by(row.opened_at.desc(), row.id)
     if statuses is not None:
-        statement = statement.where(RecommendationRow.status.in_([status.value for status in statuses]))
-    return [_recommendation(row) for row in session.scalars(statement)]
+        statement = statement.where(row.status.in_([status.value for status in statuses]))
+    return [_recommendation(one, brief=brief) for one in session.execute(statement)]
+
+
+def counts(session: Session) -> dict[Status, int]:
+    """How many there are of each status; a status without any is not in it."""
+    statement = select(RecommendationRow.status, func.count()).group_by(RecommendationRow.status)
+    return {Status(status): count for status, count in session.execute(statement)}
+
+
+def counts_by_rule(session: Session) -> dict[tuple[str, Status], int]:
+    """How many there are of each rule and status; without any: not in it."""
+    row = RecommendationRow
+    statement = select(row.rule_id, row.status, func.count()).group_by(row.rule_id, row.status)
+    return {(rule, Status(status)): count for rule, status, count in session.execute(statement)}
+
+
+def several(session: Session, ids: Collection[int]) -> list[Recommendation]:
+    """Those of some keys, in their order; what there is none of is left out."""
+    rows = session.scalars(select(RecommendationRow).where(RecommendationRow.id.in_(ids)))
+    found = {row.id: _recommendation(row) for row in rows}
+    return [found[id_] for id_ in ids if id_ in found]
+
+
+def claimants(session: Session) -> dict[int, str]:
+    """Who has each one that is claimed, by its key; without those of whom no name was told."""
+    row, event = RecommendationRow, RecommendationEventRow
+    statement = (
+        select(row.id, event.who)
+        .join(event, event.recommendation_id == row.id)
+        .where(row.status == Status.CLAIMED.value, event.status_to == Status.CLAIMED.value)
+        .order_by(event.id)
+    )
+    return {id_: who for id_, who in session.execute(statement) if who}
 
 
 def get(session: Session, recommendation_id: int) -> Recommendation | None:
@@ -236,9 +284,9 @@ def set_status(
 
 
 def events(session: Session, recommendation_id: int) -> list[RecommendationEvent]:
-    """Every change of one recommendation, oldest first."""
+    """Every change of one recommendation, in the order in which they were told."""
     row = RecommendationEventRow
-    statement = select(row).where(row.recommendation_id == recommendation_id).order_by(row.at, row.id)
+    statement = select(row).where(row.recommendation_id == recommendation_id).order_by(row.id)
     return [
         RecommendationEvent(
             to_ms(event.at),
@@ -305,14 +353,17 @@ def _event(
     )
 
 
-def _recommendation(row: RecommendationRow) -> Recommendation:
+def _recommendation(
+    row: "RecommendationRow | Row[*tuple[Any, ...]]", *, brief: bool = False
+) -> Recommendation:
+    read = finding_json.brief_from_text if brief else finding_json.from_text
     return Recommendation(
         id=row.id,
-        finding=finding_json.from_text(row.finding),
+        finding=read(row.finding),
         status=Status(row.status),
         opened_at_ms=to_ms(row.opened_at),
         seen_at_ms=to_ms(row.seen_at),
         snoozed_until_ms=None if row.snoozed_until is None else to_ms(row.snoozed_until),
         note=row.note,
-        acted_finding=None if row.acted_finding is None else finding_json.from_text(row.acted_finding),
+        acted_finding=None if row.acted_finding is None else read(row.acted_finding),
     )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from sqlalchemy import func, select
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from core.clock import from_ms, to_ms
 from core.finding import Range, Status
-from core.verification import Ledger, Verdict, Verification
+from core.verification import Ledger, TraceDay, Verdict, Verification
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
 from store.models.verification import VerificationRow
@@ -49,15 +49,25 @@ def put(
     row.saving_p50 = None if made.saving is None else made.saving.p50
     row.saving_p90 = None if made.saving is None else made.saving.p90
     row.predicted_p50 = made.predicted_p50
-    row.report = json.dumps({"facts": dict(made.facts), "slo_regressions": list(made.slo_regressions)})
+    row.report = json.dumps(
+        {
+            "facts": dict(made.facts),
+            "slo_regressions": list(made.slo_regressions),
+            "days": [astuple(day) for day in made.days],
+        }
+    )
     session.flush()
 
 
-def listing(session: Session, recommendation_id: int | None = None) -> list[KeptVerification]:
-    """Comparisons (default of every recommendation), newest action first."""
+def listing(
+    session: Session, recommendation_id: int | None = None, rule_id: str | None = None
+) -> list[KeptVerification]:
+    """Comparisons (default of every recommendation and rule), newest action first."""
     statement = select(VerificationRow).order_by(VerificationRow.acted_at.desc(), VerificationRow.id)
     if recommendation_id is not None:
         statement = statement.where(VerificationRow.recommendation_id == recommendation_id)
+    if rule_id is not None:
+        statement = statement.where(VerificationRow.rule_id == rule_id)
     return [_kept(row) for row in session.scalars(statement)]
 
 
@@ -92,5 +102,7 @@ def _kept(row: VerificationRow) -> KeptVerification:
             predicted_p50=row.predicted_p50,
             facts=report["facts"],
             slo_regressions=tuple(report["slo_regressions"]),
+            # Comparisons that were kept before there was anything to draw have none.
+            days=tuple(TraceDay(*day) for day in report.get("days", ())),
         ),
     )

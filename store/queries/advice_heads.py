@@ -1,0 +1,30 @@
+"""Recommendations without their evidence and charts: what a table of many GPUs says of each."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.finding import Finding, Status
+from store import finding_json
+from store.models.recommendation import RecommendationRow
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceHead:
+    """A recommendation; ``finding`` has neither evidence nor chart."""
+
+    id: int
+    finding: Finding
+
+
+def advice_heads(session: Session, statuses: Collection[Status]) -> list[AdviceHead]:
+    """Recommendations of these statuses, the oldest first."""
+    row = RecommendationRow
+    statement = (
+        select(row.id, row.finding)
+        .where(row.status.in_([status.value for status in statuses]))
+        .order_by(row.id)
+    )
+    return [AdviceHead(key, finding_json.brief_from_text(text)) for key, text in session.execute(statement)]
