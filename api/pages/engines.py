@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
@@ -9,15 +10,23 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_lines import meter
-from api.deps import ScopeDep
-from api.pages.frame import DEFAULT_PERIOD, OPEN, Frame, build_frame, period_links
-from api.resources.engines import EngineRow, rows
-from api.resources.scope import Scope
+from api.links import engine_path
+from api.pages import engine_list
+from api.pages.filters import FilterBar, filter_bar
+from api.pages.frame import OPEN, Frame, build_frame
+from api.pages.pager import Pager, pager
+from api.pages.period import period_bar
+from api.pages.sorting import SortLink, sort_rows
+from api.pages.view import Address, View, ViewDep
+from api.resources.engines import EngineRow, with_servings
+from api.resources.pricing import price_lookup
 from api.templating import render
-from store.queries import recommendations
+from store.queries import fleet, recommendations
 from store.queries.recommendations import Recommendation
 
 router = APIRouter(include_in_schema=False)
+AT_ONCE: Final = 10
+"""Rows of a page: what is told of an engine costs some milliseconds of its hours each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +34,33 @@ class EngineLine:
     """One engine with its meter (running requests over the half-rate batch) and its advice."""
 
     row: EngineRow
+    href: str
     load: Markup
     load_text: str
     advice: tuple[Recommendation, ...]
 
+    @property
+    def j_per_token(self) -> float | None:
+        """Joules per generated token while busy."""
+        return None if not self.row.tokens_per_j else 1 / self.row.tokens_per_j
+
 
 @dataclass(frozen=True, slots=True)
 class EnginesPage:
-    """Everything the page prints."""
+    """Everything the page prints. ``seen``: engines of the window before any filter."""
 
     frame: Frame
     headline: str
     engines: tuple[EngineLine, ...]
+    seen: int
+    sort: Mapping[str, SortLink]
+    filters: FilterBar
+    pager: Pager
+
+
+def engine_href(address: Address, engine: str) -> str:
+    """Address of an engine's page over the same period."""
+    return address.link(engine_path(engine))
 
 
 def load_text(row: EngineRow) -> str:
@@ -44,59 +68,88 @@ def load_text(row: EngineRow) -> str:
     if row.running_mean is None:
         return "never busy in this period"
     text = f"{formats.figure(row.running_mean, 1 if row.running_mean < 100 else 0)} running"
+    if row.running_p95 is not None:
+        text += f" (p95 {formats.figure(row.running_p95)})"
     if row.half_batch is None:
         return text
     return f"{text}, {formats.figure(row.half_batch)} reach half its rate"
 
 
-def headline(found: Sequence[EngineRow]) -> str:
-    """What the page shows, as a sentence."""
-    if not found:
-        return "No LLM engine has been seen."
-    below = [
-        row
-        for row in found
-        if row.running_mean is not None and row.half_batch is not None and row.running_mean < row.half_batch
-    ]
-    known = [row for row in found if row.running_mean is not None and row.half_batch is not None]
-    if not known:
-        return f"{len(found)} LLM engine{'s' if len(found) != 1 else ''}"
-    return f"{len(below)} of {len(known)} engines run below half of their reachable rate"
-
-
-def page_of(
-    frame: Frame, found: Sequence[EngineRow], advice: Mapping[str, Sequence[Recommendation]]
-) -> EnginesPage:
-    """Lay out the engines; pure."""
-    lines = tuple(
-        EngineLine(
-            row,
-            meter(
-                row.running_mean / (2 * row.half_batch)
-                if row.running_mean is not None and row.half_batch
-                else None,
-                label=load_text(row),
-                mark=0.5 if row.half_batch else None,
-            ),
-            load_text(row),
-            tuple(advice.get(row.engine, ())),
-        )
-        for row in found
+def load_of(row: EngineRow) -> Markup:
+    """The meter of an engine's load: its middle is the batch at half of the reachable rate."""
+    return meter(
+        row.running_mean / (2 * row.half_batch) if row.running_mean is not None and row.half_batch else None,
+        label=load_text(row),
+        mark=0.5 if row.half_batch else None,
     )
-    return EnginesPage(frame, headline(found), lines)
 
 
-def build_engines(scope: Scope, since: str) -> EnginesPage:
+def headline(found: Sequence[EngineRow], of: int) -> str:
+    """What the page shows, as a sentence; ``of``: engines that fit, on other pages too."""
+    if not of:
+        return "No LLM engine here"
+    known = [row for row in found if row.running_mean is not None and row.half_batch is not None]
+    below = [row for row in known if (row.running_mean or 0.0) < (row.half_batch or 0.0)]
+    if not known:
+        return f"{formats.figure(of)} LLM engine{'s' if of != 1 else ''}"
+    where = "engines run" if len(found) == of else "engines on this page run"
+    return f"{len(below)} of {len(known)} {where} below half of their reachable rate"
+
+
+def page_of(  # noqa: PLR0917 - the parts of a page
+    frame: Frame,
+    found: Sequence[EngineRow],
+    advice: Mapping[str, Sequence[Recommendation]],
+    address: Address,
+    pages: Pager,
+    sort: Mapping[str, SortLink],
+    choices: Mapping[str, Sequence[str]],
+    seen: int,
+) -> EnginesPage:
+    """Lay out the engines of one page; pure."""
+    return EnginesPage(
+        frame=frame,
+        headline=headline(found, pages.count),
+        engines=tuple(
+            EngineLine(
+                row,
+                engine_href(address, row.engine),
+                load_of(row),
+                load_text(row),
+                tuple(advice.get(row.engine, ())),
+            )
+            for row in found
+        ),
+        seen=seen,
+        sort=sort,
+        filters=filter_bar(address, choices),
+        pager=pages,
+    )
+
+
+def build_engines(view: View) -> EnginesPage:
     """The page over the scope's window."""
+    scope, address = view.scope, view.address
+    prices, known = price_lookup(scope.session, scope.settings), fleet.engines(scope.session)
+    everything = engine_list.candidates(scope, prices, known)
+    listed, sort = sort_rows(
+        address, engine_list.fitting(scope, address, everything), engine_list.COLUMNS, "engine"
+    )
+    pages = pager(address, len(listed), AT_ONCE)
+    names = [one.name for one in listed[pages.first : pages.last]]
+    read = with_servings(scope, names, prices=prices, known=known) if names else []
+    by_name = {row.engine: row for row, _ in read}
     advice: dict[str, list[Recommendation]] = {}
-    for rec in recommendations.listing(scope.session, OPEN):
+    for rec in recommendations.listing(scope.session, OPEN, brief=True):
         if rec.finding.subject.kind == "engine":
             advice.setdefault(rec.finding.subject.id, []).append(rec)
-    frame = build_frame(scope, active="engines", title="Engines", periods=period_links("/engines", since))
-    return page_of(frame, rows(scope), advice)
+    frame = build_frame(view, active="engines", title="Engines", periods=period_bar(view))
+    found = [by_name[name] for name in names if name in by_name]
+    choices = engine_list.choices_of(scope, everything)
+    return page_of(frame, found, advice, address, pages, sort, choices, len(everything))
 
 
 @router.get("/engines", response_class=HTMLResponse)
-def engines_page(scope: ScopeDep, since: str = DEFAULT_PERIOD) -> str:
+def engines_page(view: ViewDep) -> str:
     """The engines as HTML."""
-    return render("pages/engines.html", build_engines(scope, since))
+    return render("pages/engines.html", build_engines(view))

@@ -6,7 +6,7 @@ the same GPUs, when no other workload and no other engine did. Else nothing tell
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +24,7 @@ from ledger.line import PARKED
 from ledger.unit_economics import PrefillShare, WorkHour, prefill_share
 from store.known import known_gpus
 from store.queries import fleet
+from store.queries.fleet import FleetEngine
 
 Spot = tuple[str, int]
 """A GPU and the start of an hour."""
@@ -117,12 +118,25 @@ class _Hour:
     energy_mj: int | None = None
 
 
-def accounts(scope: Scope, prices: PriceLookup | None = None) -> dict[str, tuple[EngineEvidence, Account]]:
-    """Every engine with data in the window, by name."""
+def accounts(
+    scope: Scope, prices: PriceLookup | None = None, engines: Collection[str] | None = None
+) -> dict[str, tuple[EngineEvidence, Account]]:
+    """Every engine with data in the window, by name; ``engines``: of these, and those on their GPUs, only."""
     known = fleet.engines(scope.session)
-    held = {uuid for engine in known for uuid in engine.gpu_uuids}
-    evidence = read_evidence(scope, prices or price_lookup(scope.session, scope.settings), held)
+    names = None if engines is None else around(engines, known)
+    held = {uuid for one in known if names is None or one.identity.engine in names for uuid in one.gpu_uuids}
+    evidence = read_evidence(scope, prices or price_lookup(scope.session, scope.settings), held, names)
     return accounts_of(scope, evidence.engines)
+
+
+def around(engines: Collection[str], known: Sequence[FleetEngine]) -> frozenset[str]:
+    """Names of some engines, and of those that share a GPU with one of them."""
+    held = {uuid for one in known if one.identity.engine in engines for uuid in one.gpu_uuids}
+    return frozenset(
+        one.identity.engine
+        for one in known
+        if one.identity.engine in engines or not held.isdisjoint(one.gpu_uuids)
+    )
 
 
 def accounts_of(scope: Scope, engines: Sequence[EngineEvidence]) -> dict[str, tuple[EngineEvidence, Account]]:

@@ -5,7 +5,8 @@ price of every GPU, is known, with the tokens of those same hours. Engines that 
 is known to be each (``api.resources.engine_accounts``), and no energy: nothing measures whose joules of busy time they are.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -13,7 +14,7 @@ from typing import Annotated, Final
 
 from advisor.serving import Serving, servings
 from api.resources.columns import about
-from api.resources.engine_accounts import Account, accounts_of
+from api.resources.engine_accounts import Account, accounts_of, around
 from api.resources.evidence import read_evidence
 from api.resources.pricing import PriceLookup, price_lookup
 from api.resources.scope import LATEST_MS, Scope
@@ -22,9 +23,12 @@ from core.evidence import EngineEvidence
 from core.hours import EngineHour
 from core.money import from_micro, usd
 from core.readings import SLICE_PREFIX
-from core.units import HOUR_MS
+from core.series import HourSeries, starts_of
+from core.units import DAY_MS, HOUR_MS
 from ledger.unit_economics import per_million, usd_per_million_tokens
 from store.queries import fleet
+from store.queries.engine_sums import tokens_and_joules
+from store.queries.fleet import FleetEngine
 
 HOUR_S: Final = HOUR_MS / 1000
 LIMITS: Final = ("max_num_seqs", "max_running_requests", "max_batch_size", "max_concurrent_requests")
@@ -82,23 +86,40 @@ class EngineRow:
     ]
 
 
-def rows(scope: Scope) -> list[EngineRow]:
-    """Every engine with data in the window, by name."""
-    prices = price_lookup(scope.session, scope.settings)
-    known = fleet.engines(scope.session)
-    held = {uuid for engine in known for uuid in engine.gpu_uuids}
-    ends = {engine.identity.engine: engine.last_seen_ms for engine in known}
-    found = servings(read_evidence(scope, prices, held))
+def rows(scope: Scope, names: Collection[str] | None = None) -> list[EngineRow]:
+    """Every engine with data in the window, or those of some names, by name."""
+    return [row for row, _ in with_servings(scope, names)]
+
+
+def with_servings(
+    scope: Scope,
+    names: Collection[str] | None = None,
+    *,
+    prices: PriceLookup | None = None,
+    known: Sequence[FleetEngine] | None = None,
+) -> list[tuple[EngineRow, Serving]]:
+    """The same, with what the rules see of each; ``prices`` and ``known`` engines where they are read already."""
+    prices = price_lookup(scope.session, scope.settings) if prices is None else prices
+    known = fleet.engines(scope.session) if known is None else known
+    wanted = [engine for engine in known if names is None or engine.identity.engine in names]
+    held = {uuid for engine in wanted for uuid in engine.gpu_uuids}
+    ends = {engine.identity.engine: engine.last_seen_ms for engine in wanted}
+    found = servings(read_evidence(scope, prices, held, None if names is None else around(names, known)))
     seen = [serving.engine for serving in found]
     neighbours = {engine.identity.engine: _neighbours(engine, seen) for engine in seen}
-    shares = accounts_of(scope, seen) if any(neighbours.values()) else {}
+    asked = [serving for serving in found if serving.engine.identity.engine in ends]
+    is_shared = any(neighbours[serving.engine.identity.engine] for serving in asked)
+    shares = accounts_of(scope, seen) if is_shared else {}
+    paired = tokens_and_joules(scope.session, scope.window, list(ends))
     built = []
-    for serving in found:
+    for serving in asked:
         name = serving.engine.identity.engine
         count = neighbours[name]
         money = _of_shares(serving.engine, shares[name][1]) if count else _usd_per_million(serving, prices)
-        built.append(_row(serving, money, ends.get(name), count))
-    return sorted(built, key=lambda row: row.engine)
+        tokens, joules = paired.get(name, (0.0, 0.0))
+        per_j = None if count or joules <= 0 else tokens / joules
+        built.append((_row(serving, money, ends.get(name), count, per_j), serving))
+    return sorted(built, key=lambda each: each[0].engine)
 
 
 def _neighbours(engine: EngineEvidence, seen: Sequence[EngineEvidence]) -> int:
@@ -118,10 +139,12 @@ def _of_shares(engine: EngineEvidence, account: Account) -> Money:
     return per_million(from_micro(round(account.busy_cost)), tokens), "; ".join(account.bases)
 
 
-def _row(serving: Serving, priced: Money, newest_ms: int | None, neighbours: int) -> EngineRow:
+def _row(
+    serving: Serving, priced: Money, newest_ms: int | None, neighbours: int, tokens_per_j: float | None
+) -> EngineRow:
     engine = serving.engine
     money, basis = priced
-    hours = [hour.hour_ms for hour in engine.hours]
+    hours = starts_of(engine.hours)
     return EngineRow(
         engine=engine.identity.engine,
         host=engine.identity.host,
@@ -135,7 +158,7 @@ def _row(serving: Serving, priced: Money, newest_ms: int | None, neighbours: int
         tokens_generated=engine.total("generated_tokens"),
         tokens_prompt=engine.total("prompt_tokens"),
         tokens_per_s=_rate(engine),
-        tokens_per_j=None if neighbours else _tokens_per_j(engine),
+        tokens_per_j=tokens_per_j,
         usd_per_million_tokens=money,
         itl_s=serving.itl_s,
         mbu_ratio=serving.mbu,
@@ -164,23 +187,17 @@ def _mean(engine: EngineEvidence, total: str, count: str) -> float | None:
     return None if whole is None or not parts else whole / parts
 
 
-def _tokens_per_j(engine: EngineEvidence) -> float | None:
-    both = [
-        (hour.busy_generated_tokens, hour.busy_energy_j)
-        for hour in engine.hours
-        if hour.busy_generated_tokens is not None and hour.busy_energy_j is not None
-    ]
-    tokens, joules = sum(t for t, _ in both), sum(j for _, j in both)
-    return tokens / joules if joules > 0 else None
-
-
 def _usd_per_million(serving: Serving, prices: PriceLookup) -> Money:
-    """Money of the busy time over its tokens, hour by hour at the price in force; None when a GPU has none."""
+    """Money of the busy time over its tokens at the price in force; None when a GPU has none."""
     cost, tokens, busy_s, bases = Decimal(0), 0.0, 0.0, dict[str, None]()
-    for hour in serving.engine.hours:
+    rates: dict[int, tuple[Decimal, tuple[str, ...]] | None] = {}  # by stretch of one price
+    for hour in _at_one_price(serving.engine, prices.borders):
         if not hour.busy_s:
             continue
-        priced = _usd_per_s(serving, hour, prices)
+        at = bisect_right(prices.borders, hour.hour_ms)
+        if at not in rates:
+            rates[at] = _usd_per_s(serving, hour, prices)
+        priced = rates[at]
         if priced is None or hour.busy_generated_tokens is None:
             return None, None
         rate, names = priced
@@ -191,6 +208,23 @@ def _usd_per_million(serving: Serving, prices: PriceLookup) -> Money:
     if busy_s <= 0:
         return None, None
     return usd_per_million_tokens(cost * 3600 / usd(busy_s), tokens / busy_s), "; ".join(bases)
+
+
+def _at_one_price(engine: EngineEvidence, borders: Sequence[int]) -> Iterator[EngineHour]:
+    """Its days, and hours where a price may change within the day or some hour does not know its tokens."""
+    hours = engine.hours
+    if not isinstance(hours, HourSeries):
+        yield from hours
+        return
+    for day in engine.days:
+        changes = bisect_right(borders, day.day_ms) < bisect_left(borders, day.day_ms + DAY_MS)
+        unknown = any(
+            busy_s and tokens is None for busy_s, tokens in zip(day.busy_s, day.generated_tokens, strict=True)
+        )
+        if changes or unknown:
+            yield from hours.of_day(day.day_ms)
+        else:
+            yield day.whole
 
 
 def _usd_per_s(
@@ -219,7 +253,7 @@ def _quality(serving: Serving, neighbours: int, *, has_money: bool) -> Iterator[
         yield "its GPUs are not known, so energy, money and use of the hardware are not either"
     elif engine.join == "host":
         yield "its GPUs are those of its host: no process says which it holds"
-    if engine.busy_s > 0 and all(hour.busy_energy_j is None for hour in engine.hours) and engine.gpu_uuids:
+    if engine.busy_s > 0 and engine.total("busy_energy_j") is None and engine.gpu_uuids:
         yield "energy over busy time is not known"
     if not any(name in engine.identity.settings for name in LIMITS):
         yield "the limit on its batch is not published"

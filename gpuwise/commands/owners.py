@@ -1,6 +1,7 @@
 """``gpuwise owners``: whose GPU time is: rules, what they claim, and what stays unowned."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -214,7 +215,7 @@ def dry_run(
         click.echo(f"… and {len(claimed) - SHOWN} more: --json has all of them")
     kept = sum(row["gpu_h"] for row in found["kept_by_others"])
     click.echo(
-        f"\n{found['rule']['owner']} would have {_h(found['claimed_gpu_h'])} of {_h(found['total_gpu_h'])}; "
+        f"\n{found['rule']['owner']} would have {_h(found['claimed_gpu_h'])} of {_h(found['total_gpu_h'])}, {_usd(found['claimed_usd'])}; "
         f"it fits {_h(kept)} more that earlier rules keep."
     )
     click.echo(
@@ -254,6 +255,12 @@ def export(source: Source, out: Path | None) -> int:
 
 def _h(gpu_h: float) -> str:
     return formats.gpu_hours(gpu_h).replace(formats.NBSP, " ")
+
+
+def _usd(text: str | None) -> str:
+    return (
+        "a GPU of which has no price" if text is None else f"{formats.money(Decimal(text))} at today's prices"
+    )
 
 
 def _print(source: Source, rows: list[dict[str, Any]], *, empty: str = NO_RULES) -> int:

@@ -13,6 +13,7 @@ from core.units import DAY_MS, HOUR_MS
 from store.models.usage_day import UsageDayRow
 from store.models.usage_hour import UsageHourRow
 from store.queries.hours import within
+from store.queries.plain_rows import plain_rows
 from store.queries.workloads import workload_keys
 
 
@@ -34,10 +35,10 @@ def workload_uses(
 ) -> Mapping[int, tuple[WorkloadUse, ...]]:
     """Uses of GPUs by their keys, most GPU-seconds first; ``stale`` are days of which only the hours tell."""
     found: dict[tuple[int, int], _Sum] = {}
-    for row in session.execute(_of_days(window, gpu_ids, stale)):
+    for row in plain_rows(session, _of_days(window, gpu_ids, stale)):
         _add(found, row)
     for day_ms in sorted(stale):
-        for row in session.execute(_of_hours(window, gpu_ids, day_ms)):
+        for row in plain_rows(session, _of_hours(window, gpu_ids, day_ms)):
             _add(found, row)
     names = workload_keys(session, {workload_id for _, workload_id in found})
     uses: dict[int, list[WorkloadUse]] = {}
