@@ -22,12 +22,14 @@ from store.dbapi import shown
 from store.engine import make_engine, session_scope
 from store.queries import fleet as known
 from store.queries import meta
+from store.queries.hours import bounds as hours_bounds
 from store.rollup import roll_up
 from store.schema import ensure_ready
 
 ANCHOR_KEY: Final = "demo_anchor_ms"
 """Hour of the first seed: the scenario hangs on it, so that a demo opened again later tells the same story."""
 MONEY_KEY: Final = "demo_money"
+ADVICE_KEY: Final = "demo_advice"
 MOST_WORKERS: Final = 4
 
 Progress = Callable[[str, int, int], None]
@@ -107,7 +109,7 @@ def seed(
     _run(engine, settings, now_ms, "ledger")
     progress("price", 1, 1)
     progress("advise", 0, 1)
-    _run(engine, settings, now_ms, "advice")
+    _advice(engine, settings, now_ms, anchor_ms)
     progress("advise", 1, 1)
     return Seeded(samples, hours, now_ms)
 
@@ -137,6 +139,27 @@ def _money(engine: Engine, settings: Settings, now_ms: int, days: int) -> None:
         if meta.get(session, MONEY_KEY) is None:
             tell(session, settings, now_ms, f"{from_ms(now_ms - days * DAY_MS):%Y-%m}")
             meta.put(session, MONEY_KEY, "told")
+
+
+def _advice(engine: Engine, settings: Settings, now_ms: int, anchor_ms: int) -> None:
+    """Run the rules; in a new database at earlier times too, with the steps that people of the demo took then."""
+    from gpuwise.demo_advice import RUNS, take
+
+    with session_scope(engine) as session:
+        is_told = meta.get(session, ADVICE_KEY) is not None
+        seen = hours_bounds(session)
+    told = () if is_told or seen is None else RUNS
+    for ago_h, steps in told:
+        then_ms = anchor_ms - ago_h * HOUR_MS
+        if seen is None or seen.from_ms > then_ms - 7 * DAY_MS:
+            continue  # a short history has no past in which anybody could have acted
+        _run(engine, settings, then_ms, "advice")
+        with session_scope(engine) as session:
+            take(session, steps, anchor_ms)
+            meta.put(session, ADVICE_KEY, "told")
+    _run(engine, settings, now_ms, "advice")
+    if told:
+        _run(engine, settings, now_ms, "verification")
 
 
 def _tasks(engine: Engine, anchor_ms: int, oldest_ms: int, now_ms: int) -> list[_Task]:

@@ -7,17 +7,14 @@ from typing import Final
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BlockingScheduler
-from apscheduler.triggers.cron import CronTrigger
 from sqlalchemy import Engine
 
 from advisor.limits_book import limits_book
 from api.jobs.advice import ADVICE
 from api.jobs.ledger import LEDGER
 from api.jobs.model import Job, run_job
-from api.jobs.retention import RETENTION
 from api.jobs.roll_up import ROLL_UP
-from api.jobs.verification import VERIFICATION
-from api.jobs.weekly_report import WEEKLY_REPORT
+from api.jobs.schedule import JOBS, trigger
 from core.clock import now_ms
 from core.errors import GpuwiseError
 from core.settings import Settings
@@ -27,7 +24,6 @@ from store.schema import ensure_ready
 
 log = logging.getLogger(__name__)
 
-JOBS: Final = (ROLL_UP, LEDGER, ADVICE, VERIFICATION, RETENTION, WEEKLY_REPORT)
 AT_START: Final = (ROLL_UP, LEDGER, ADVICE)
 """Run once when the process starts, so that a new installation does not wait an hour for its first advice."""
 
@@ -74,8 +70,9 @@ def _schedule(engine: Engine, settings: Settings) -> BlockingScheduler:
         timezone="UTC",
     )
     for job in JOBS:
-        trigger = CronTrigger(**job.cron(settings), timezone="UTC")
-        scheduler.add_job(_tick, trigger, args=(job, engine, settings), id=job.name, name=job.help)
+        scheduler.add_job(
+            _tick, trigger(job, settings), args=(job, engine, settings), id=job.name, name=job.help
+        )
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         if scheduler.running:  # a second SIGTERM during the end is no error

@@ -1,6 +1,6 @@
 """REST: GPUs, and one GPU up close."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import JSONResponse, Response
@@ -10,9 +10,11 @@ from api.deps import SINCE, UNTIL, NowDep, ScopeDep, SessionDep, SettingsDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.resources import gpu_detail, gpus
 from api.resources.as_json import to_json
+from api.resources.fleet_rows import ALL, FleetFilters, gpu_rows
 from api.resources.gpu_detail import EventRow, GpuDetail, HourRow, SampleRow
 from api.resources.gpus import GpuRow
 from api.resources.scope import Scope, scope_of
+from core.activity import Activity
 from core.clock import to_ms
 from core.errors import UsageError
 
@@ -34,10 +36,63 @@ def newest_scope(
 NewestScopeDep = Annotated[Scope, Depends(newest_scope, scope="function")]
 
 
+_Several = list[str] | None
+MOST = 200
+
+
+def fleet_filters(  # noqa: PLR0917 - one parameter a filter
+    host: Annotated[
+        _Several, Query(description="Only GPUs in these hosts. Repeatable.", max_length=MOST)
+    ] = None,
+    model: Annotated[
+        _Several, Query(description="Only GPUs of these models. Repeatable.", max_length=MOST)
+    ] = None,
+    owner: Annotated[
+        _Several,
+        Query(
+            description="Only GPUs of which these teams paid for most of the time; unowned: nobody did. Repeatable.",
+            max_length=MOST,
+        ),
+    ] = None,
+    label: Annotated[
+        _Several,
+        Query(
+            description="Only GPUs in hosts with one of these labels (name=value). Repeatable.",
+            max_length=MOST,
+        ),
+    ] = None,
+    engine: Annotated[
+        _Several,
+        Query(description="Only GPUs with these LLM engines or served models. Repeatable.", max_length=MOST),
+    ] = None,
+    activity: Annotated[
+        list[Activity | Literal["silent"]] | None,
+        Query(
+            description="Only GPUs that do this now; silent: no sample while others have some. Repeatable.",
+            max_length=MOST,
+        ),
+    ] = None,
+    find: Annotated[
+        str,
+        Query(description="Only GPUs with this in UUID, host, model, team, label or engine.", max_length=300),
+    ] = "",
+) -> FleetFilters:
+    """Filters of the page /fleet; several values of one are alternatives, different ones conditions."""
+    texts = {"host": host, "model": model, "owner": owner, "label": label, "engine": engine}
+    given = {name: tuple(one for one in values or () if one) for name, values in texts.items()}
+    return FleetFilters(**given, activity=tuple(str(one) for one in activity or ()), find=find.strip())
+
+
+FleetFiltersDep = Annotated[FleetFilters, Depends(fleet_filters)]
+
+
 @router.get("", response_model=Page[GpuRow], responses=CSV_RESPONSE)
-def list_gpus(scope: ScopeDep, listing: ListingDep) -> Response:
-    """Every GPU: its newest sample, its coverage over the window, its price."""
+def list_gpus(scope: ScopeDep, listing: ListingDep, filters: FleetFiltersDep) -> Response:
+    """Every GPU: its newest sample, its coverage over the window, its price. With a filter, cards of the window that fit it."""
     rows = gpus.rows(scope)
+    if filters != ALL:
+        fitting = {one.now.gpu_uuid for one in gpu_rows(scope, filters)}
+        rows = [row for row in rows if row.gpu_uuid in fitting]
     return listing.answer(rows, GpuRow, ident=("gpu_uuid",), window=scope.window)
 
 
@@ -50,14 +105,15 @@ def get_gpu(scope: ScopeDep, gpu_uuid: UuidPath) -> Response:
 @router.get("/{gpu_uuid}/samples", response_model=Page[SampleRow], responses=CSV_RESPONSE)
 def list_samples(scope: NewestScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
     """Raw samples of one GPU by time, as long as they are kept; by default of the newest hour."""
-    after_ms = None if listing.cursor is None else _after_ms(listing.cursor)
-    rows = gpu_detail.samples(scope, gpu_uuid, after_ms=after_ms, limit=listing.limit + 1)
+    after = None if listing.cursor is None else after_ms(listing.cursor)
+    rows = gpu_detail.samples(scope, gpu_uuid, after_ms=after, limit=listing.limit + 1)
     kept = rows[: listing.limit]
     following = paging.encode([to_ms(kept[-1].sampled_at)]) if len(rows) > listing.limit else None
     return listing.page(kept, SampleRow, next_cursor=following, window=scope.window)
 
 
-def _after_ms(cursor: str) -> int:
+def after_ms(cursor: str) -> int:
+    """Start of the last sample of the page before. Raises ``UsageError`` for a cursor of another list."""
     found = paging.decode(cursor)
     if len(found) != 1 or not isinstance(found[0], int):
         raise UsageError("cursor is none of this list's: give next_cursor of the page before as it is")

@@ -11,6 +11,7 @@ from agent.doctor.checks import Check, looks
 from agent.doctor.cli import main
 from catalog.gpu_prices import STALE_DAYS
 from core.clock import now_ms
+from core.outbox import Channel
 from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -22,6 +23,7 @@ NO_PRICES: Final = (
 )
 NO_TARIFF: Final = "no tariff"
 NO_MONEY: Final = "energy is shown in kWh and gCO2e, without money (gpuwise tariffs add and sites add, or setting tariff_usd_per_kwh)"
+NO_MAIL: Final = "nobody gets mail or alerts (gpuwise recipients add ADDRESS): the weekly report is a dry run"
 DATABASE_S = 30.0
 """A look at a big database may take longer than one at a file."""
 
@@ -145,9 +147,36 @@ def _span_of(values: Sequence[float]) -> str:
 
 
 def _mail(settings: Settings) -> tuple[str, str]:
-    if settings.smtp_host is None or not settings.report_recipients:
-        return "note", "no smtp_host or report_recipients: the weekly report is a dry run"
-    return "ok", f"{settings.smtp_host}:{settings.smtp_port} to {len(settings.report_recipients)} recipients"
+    from api.resources import recipients
+    from store.engine import make_engine, session_scope
+    from store.queries import mail
+    from store.schema import check
+
+    if check(settings.database_url) is not None:
+        return "note", NO_MAIL
+    with session_scope(make_engine(settings.database_url)) as session:
+        people = recipients.everybody(session, settings)
+        waiting = mail.open_count(session)
+        troubled = [row for row in recipients.rows(session, settings, now_ms()) if row.last_problem]
+    by_mail = [one for one in people if one.channel is Channel.MAIL]
+    if not people:
+        return "note", NO_MAIL
+    if by_mail and settings.smtp_host is None:
+        return (
+            "bad",
+            f"{_many(len(by_mail), 'recipient')} of mail, and no smtp_host: set the site's mail server",
+        )
+    hooks = _many(len(people) - len(by_mail), "webhook")
+    said = [f"{_many(len(by_mail), 'recipient')} of mail, {hooks}"]
+    if waiting:
+        said.append(f"{_many(waiting, 'message')} waiting")
+    if troubled:
+        said.append(f"the last message to {len(troubled)} did not arrive (gpuwise recipients says why)")
+    return "note" if waiting or troubled else "ok", "; ".join(said)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _charts(_settings: Settings) -> tuple[str, str]:

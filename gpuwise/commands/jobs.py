@@ -12,10 +12,10 @@ from core.settings import load
     "--once",
     "job_name",
     metavar="JOB",
-    help="Run one job now and end: roll-up, ledger, advice, verification, retention, weekly-report.",
+    help="Run one job now and end: roll-up, ledger, advice, verification, retention, weekly-report, alerts, mail.",
 )
 def jobs(database_url: str | None, job_name: str | None) -> int:
-    """Run the scheduled work: roll-up, ledger, advice, verification, retention, weekly report."""
+    """Run the scheduled work: roll-up, ledger, advice, verification, retention, weekly report, alerts, mail."""
     from gpuwise import scheduler
 
     logs.set_up()

@@ -170,7 +170,7 @@ def _by(default: By) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--gpu``, ``--host``, ``--model``, ``--owner``, ``--namespace``, ``--workload``; gives them as ``filters``."""
+    """Add ``--gpu``, ``--host``, ``--owner`` and the other filters of reports; gives them as ``filters``."""
 
     @wraps(command)
     def with_filters(*args: Any, **options: Any) -> Any:
@@ -191,6 +191,11 @@ FILTERED: Final = {
     "owner": "what these teams pay",
     "namespace": "workloads in these Kubernetes namespaces",
     "workload": "these workloads, as --by workload names them",
+    "user": "workloads of these users",
+    "project": "what these projects of a team pay",
+    "kind": "workloads of these kinds (process, pod, slurm_job …)",
+    "name": "workloads of these names",
+    "q": "workloads with these words in name, user, namespace, host or key",
 }
 assert set(FILTERED) == {field.name for field in fields(Filters)}
 

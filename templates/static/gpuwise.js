@@ -44,7 +44,35 @@
     }, seconds * 1000);
   }
 
+  // Under the search box: arrows move through what was found, Escape goes back to the box and then out of it.
+  function searchKeys(form) {
+    const box = form.querySelector("[data-search]");
+    const links = () => [...form.querySelectorAll(".quick a")];
+    form.addEventListener("keydown", (event) => {
+      const found = links();
+      const at = found.indexOf(document.activeElement);
+      if (event.key === "ArrowDown" && found.length) found[Math.min(at + 1, found.length - 1)].focus();
+      else if (event.key === "ArrowUp" && at >= 0) (found[at - 1] ?? box).focus();
+      else if (event.key === "Escape") { if (at >= 0) box.focus(); else box.blur(); } else return;
+      event.preventDefault();
+    });
+  }
+
+  document.querySelectorAll("header .search").forEach(searchKeys);
   improve(document);
+  // What htmx swaps in gets the same; "/" goes to the search, as on other sites of this kind.
+  document.addEventListener("htmx:after:swap", () => {
+    improve(document);
+    // A calculator's answer has an address that holds every field: the one to reload, to keep and to hand on.
+    const address = document.querySelector("[data-address]");
+    if (address) history.replaceState(null, "", address.href);
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(input|select|textarea)$/i.test(document.activeElement?.tagName ?? "");
+    if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    document.querySelector("[data-search]")?.focus();
+  });
   const every = Number(document.querySelector("[data-live]")?.dataset.live);
   if (every > 0) live(every);
 })();
