@@ -38,6 +38,11 @@ class Shelf(Generic[V]):
         """What is kept for ``key``."""
         return self._kept.get(key)
 
+    def clear(self) -> None:
+        """Put everything away."""
+        self._kept.clear()
+        self._held = 0
+
 
 class Shelves:
     """One set of shelves for all that one run reads."""
@@ -50,3 +55,8 @@ class Shelves:
     def same(self, masks: Masks) -> Masks:
         """One object for all that are equal: most of a fleet was seen in the same hours."""
         return self._masks.setdefault(masks, masks)
+
+    def clear(self) -> None:
+        """Put everything away; what is kept knows these shelves, so that only a collection of garbage would free it."""
+        self.hours.clear()
+        self.days.clear()

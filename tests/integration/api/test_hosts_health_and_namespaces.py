@@ -164,7 +164,7 @@ def test_the_page_of_a_gpu_says_its_state_and_events_in_words(
 def test_a_pod_is_shown_with_its_namespace_among_the_holders(client: TestClient) -> None:
     assert "pod in ml" in client.get(f"/gpus/{A}?since=2h").text
     assert "llama-0 · pod in ml" in client.get("/costs?by=workload").text
-    assert '<th scope="row">ml<' in client.get("/costs?by=namespace").text
+    assert '<th scope="row"><bdi>ml<' in client.get("/costs?by=namespace").text
 
 
 def test_states_for_tests_name_facts_that_agents_tell() -> None:
