@@ -22,6 +22,7 @@ from bench import (
     ingest_server,
     kill_rounds,
     ledger,
+    pages,
     reports,
     roll_ups,
     sizing,
@@ -48,6 +49,7 @@ GROUPS = (
     "ledger",
     "reports",
     "focus",
+    "pages",
 )
 
 
@@ -83,6 +85,8 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from sizing.run()
     if "forecast" in groups:
         yield from forecast.run()
+    if "pages" in groups:
+        yield from pages.run(runs)
     if "fleet" in groups:
         yield from fleet_advice.run()
 
