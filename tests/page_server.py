@@ -14,7 +14,7 @@ class PageServer:
     """Serves ``pages`` by path; another path is a 404.
 
     Attributes:
-        asked: paths in the order of the requests.
+        asked: paths in the order of the requests. posted: path, headers and body of what was posted.
         connections: how often somebody connected.
         chunked: bodies come in chunks.
     """
@@ -22,6 +22,7 @@ class PageServer:
     def __init__(self, port: int = 0) -> None:
         self.pages: dict[str, Page] = {}
         self.asked: list[str] = []
+        self.posted: list[tuple[str, dict[str, str], bytes]] = []
         self.connections = 0
         self.chunked = False
         self._open: list[socket.socket] = []
@@ -45,6 +46,11 @@ class PageServer:
                     page(self)
                 else:
                     outer.send(self, page.encode() if isinstance(page, str) else page)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.posted.append((self.path, dict(self.headers), body))
+                self.do_GET()
 
             def log_message(self, *args: Any) -> None:
                 """Nothing on stderr."""

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from api.pages.frame import Frame, nav, period_links
+from api.pages.frame import Frame, nav, tools
+from api.pages.period import DEFAULT_PERIOD, PERIODS, PeriodBar, links_of
+from api.pages.view import Address
 from api.resources.funnel import FunnelRow
-from api.resources.overview_model import Day, FleetLine, Money, Overview, Previous
+from api.resources.overview_model import Day, HostLine, Money, Overview, Previous, Proven
+from api.resources.waste import Waste, WasteKind
 from core.activity import Activity
 from core.clock import from_ms
 from core.evidence import Window
@@ -25,6 +28,7 @@ from core.finding import (
 from core.readings import GpuIdentity
 from core.samples import EnergyMethod, GpuSample
 from core.units import DAY_MS, GIB, HOUR_MS
+from core.verification import Ledger
 from store.queries.fleet import FleetGpu
 from store.queries.recommendations import Recommendation
 
@@ -159,9 +163,10 @@ def day(i: int, *, seen: bool = True) -> Day:
     )
 
 
-def fleet_lines() -> tuple[FleetLine, ...]:
-    """Eight hosts of four GPUs, each with its own day."""
+def host_lines() -> tuple[HostLine, ...]:
+    """Eight hosts of four GPUs, each with its own day; the empty one has most idle money."""
     days: tuple[tuple[Activity | None, ...], ...] = (
+        (Activity.EMPTY,) * 24,
         (Activity.STARVED,) * 3
         + (Activity.COMPUTE_BOUND,) * 13
         + (Activity.STARVED,) * 2
@@ -171,34 +176,20 @@ def fleet_lines() -> tuple[FleetLine, ...]:
         (Activity.MIXED, Activity.BUSY) * 12,
         (Activity.UNKNOWN,) * 10 + (None,) * 6 + (Activity.BUSY,) * 8,
         (Activity.COMPUTE_BOUND,) * 14 + (Activity.SPINNING,) * 10,
-        (Activity.EMPTY,) * 24,
         (None,) * 24,
     )
     recs = recommendations()
-    lines = []
-    for h, strip in enumerate(days):
-        for i in range(4):
-            activity = strip[-1]
-            lines.append(
-                FleetLine(
-                    gpu_uuid=f"GPU-{4 * h + i}",
-                    host=f"gpu-node-{h + 1:02d}",
-                    index=i,
-                    model="NVIDIA H100 80GB HBM3",
-                    activity=activity,
-                    busy_ratio=None if activity is None else 0.0 if activity is Activity.EMPTY else 0.93,
-                    power_w=None if activity is None else 71.5 + 80 * h,
-                    last_sample_at=from_ms(NOW_MS - 12_000),
-                    active_ratio=0.62,
-                    coverage_ratio=0.993,
-                    cost_usd=Decimal("2160.00"),
-                    idle_usd=Decimal(2160) if activity is Activity.EMPTY else Decimal(15 * h),
-                    price_usd_per_hour=Decimal("2.99"),
-                    strip=tuple(strip),
-                    advice=recs[0] if activity is Activity.EMPTY else recs[1] if h == 1 else None,
-                )
-            )
-    return tuple(lines)
+    return tuple(
+        HostLine(
+            host=f"gpu-node-{h + 1:02d}",
+            gpus=4,
+            cost_usd=Decimal("8640.00"),
+            idle_usd=Decimal(8640) if strip[-1] is Activity.EMPTY else Decimal(60 * (8 - h)),
+            hours=tuple({} if activity is None else {activity: 4} for activity in strip),
+            advice=recs[0] if strip[-1] is Activity.EMPTY else recs[1] if h == 1 else None,
+        )
+        for h, strip in enumerate(days)
+    )
 
 
 def overview(**changes: object) -> Overview:
@@ -242,7 +233,14 @@ def overview(**changes: object) -> Overview:
         recommendations=recs,
         open_count=14,
         not_evaluated_count=9,
-        fleet=fleet_lines(),
+        waste=(
+            Waste(WasteKind.BROKEN, 41.0, Decimal("120.00")),
+            Waste(WasteKind.UNOCCUPIED, 5070.0, Decimal("18550.00")),
+            Waste(WasteKind.IDLE, 3680.0, Decimal("13320.00")),
+            Waste(WasteKind.INEFFICIENT, 3520.0, Decimal("12900.00")),
+        ),
+        proven=(Proven(Ledger.CASH, 6020.0, 7300.0, 5),),
+        hosts=host_lines(),
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -269,7 +267,9 @@ def empty_overview() -> Overview:
         recommendations=(),
         open_count=0,
         not_evaluated_count=None,
-        fleet=(),
+        waste=(),
+        proven=(),
+        hosts=(),
     )
 
 
@@ -278,7 +278,8 @@ def frame(active: str = "overview", **changes: object) -> Frame:
     base = Frame(
         title="Overview",
         nav=nav(active, 14),
-        periods=period_links("/", "30d"),
+        tools=tools(active),
+        periods=PeriodBar(links_of(Address("/"), PERIODS, DEFAULT_PERIOD)),
         simulated=False,
         newest_ms=NOW_MS - 12_000,
         now_ms=NOW_MS,

@@ -14,6 +14,7 @@ from api.resources.costs import CostRow
 from api.resources.energy import EnergyRow
 from api.resources.engines import EngineRow
 from api.resources.gpus import GpuRow
+from api.resources.idle import IdleView
 from api.resources.plan_rent_or_buy import RentOrBuyRow
 from api.resources.recommendations import (
     AdviceView,
@@ -48,6 +49,7 @@ CONTRACT: dict[type[Any], str] = {
     EngineRow: """engine host gpu_uuids kind model running_mean running_p95 waiting_mean kv_used_max_ratio
         tokens_generated tokens_prompt tokens_per_s tokens_per_j usd_per_million_tokens itl_s mbu_ratio mfu_ratio
         half_batch data_quality""",
+    IdleView: "subject idle since idle_s activity coverage_ratio why gpus",
     AdviceView: "recommendations not_evaluated totals",
     RecommendationRow: """rule_id subject status title because state confidence grade effort risk saving evidence
         actions wrong_when not_claimed""",

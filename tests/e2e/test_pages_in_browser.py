@@ -1,6 +1,5 @@
 """Pages in a real browser: no script errors, no page wider than the phone, zoom, copy, forms, both themes, scripts off."""
 
-import os
 import re
 import shutil
 import socket
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from api.app import create_app
 from store.engine import dispose_engine
@@ -22,8 +21,38 @@ from tests.integration.pages.conftest import give_advice
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = Path(os.environ.get("GPUWISE_TEST_CHROMIUM", "/usr/bin/chromium"))
-ADDRESSES = ("/", "/fleet", "/gpus/GPU-a?since=2h", "/engines", "/recommendations", "/costs", "/report")
+ADDRESSES = (
+    "/",
+    "/fleet",
+    "/hosts/h1",
+    "/gpus/GPU-a?since=2h",
+    "/gpus/GPU-a/hours?day=2026-10-05",
+    "/gpus/GPU-a/samples?hour=2026-10-05T00:00:00Z",
+    "/engines",
+    "/recommendations",
+    "/recommendations/1",
+    "/recommendations/rules",
+    "/costs",
+    "/costs/parts?by=host&key=h1",
+    "/energy",
+    "/budgets",
+    "/report",
+    "/plan/rent-or-buy?gpu_model=H100-SXM5-80GB&capex_usd=330000&utilisation_percent=60&tariff_usd_per_kwh=0.12",
+    "/plan/size?model=llama-3.1-8b&itl_slo_ms=40",
+    "/plan/mix?capex_usd=330000&assume_measured=1",
+    "/settings",
+    "/settings/prices",
+    "/settings/tariffs",
+    "/settings/owners",
+    "/settings/recipients",
+    "/settings/rules?rule=small-batch",
+    "/settings/tokens",
+    "/engines/h1%3A8000%2F0",
+    "/workloads",
+    "/owners",
+    "/users/ann",
+    "/workloads/1",
+)
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -52,20 +81,6 @@ def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     server.should_exit = True
     thread.join(10)
     dispose_engine(url)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window; skipped where there is none, a failure in CI."""
-    if not CHROMIUM.is_file():
-        sentence = f"no browser at {CHROMIUM}: install chromium, or set GPUWISE_TEST_CHROMIUM"
-        if os.environ.get("CI", "").lower() == "true":
-            pytest.fail(sentence, pytrace=False)
-        pytest.skip(sentence)
-    with sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 class Visit:
@@ -130,7 +145,7 @@ def test_a_page_works_with_scripts_off(browser: Browser, site: str, address: str
     page = context.new_page()
     page.goto(site + address)
     expect(page.locator("main h1")).to_be_visible()
-    if address.startswith("/gpus"):
+    if address.startswith("/gpus/GPU-a?"):
         expect(page.locator("[data-chart=power] svg.chart")).to_be_visible()
         page.get_by_role("link", name="10 min", exact=True).click()
         expect(page.locator("[data-chart=power] svg.chart")).to_be_visible()
@@ -145,27 +160,6 @@ def test_times_are_local_with_utc_on_hover(browser: Browser, site: str) -> None:
     expect(time_).to_have_attribute("title", "2026-10-05 02:00:00 UTC")
     expect(time_).to_contain_text("07:30")
     context.close()
-
-
-def test_dragging_across_a_chart_zooms_into_it_and_back(visit: Visit, site: str) -> None:
-    page = visit.page
-    page.goto(site + "/gpus/GPU-a?since=2h")
-    plot = page.locator("[data-chart=power] .u-over")
-    expect(plot).to_be_visible()
-    said = page.locator("[data-said]")
-    expect(said).to_contain_text("00:00 – 02:00 UTC")
-    box = plot.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 30, steps=5)
-    page.mouse.up()
-    expect(said).to_contain_text(re.compile(r"00:(29|30|31) – (00:59|01:00|01:01) UTC"))
-    expect(page.locator("[data-band] svg")).to_have_attribute("aria-label", re.compile("parked"))
-    page.get_by_role("button", name="Zoom out").click()
-    expect(said).to_contain_text("00:00 – 02:00 UTC")
-    expect(page.get_by_role("button", name="Zoom out")).to_be_hidden()
-    assert visit.complaints == []
 
 
 def test_a_command_is_copied_by_its_button(browser: Browser, site: str) -> None:
@@ -183,7 +177,8 @@ def test_a_person_dismisses_a_recommendation_and_finds_the_reason(visit: Visit, 
     page = visit.page
     page.goto(site)
     page.get_by_role("link", name="Raise the batch of llama-70b on gpu-node-02").first.click()
-    page.get_by_label("Because").fill("latency promise of 20 ms")
+    page.get_by_label("Because").select_option("other")
+    page.get_by_label("In your words").fill("latency promise of 20 ms")
     page.get_by_role("button", name="Dismiss").click()
     expect(page.locator("h1 .status")).to_have_text("dismissed")
     expect(page.get_by_text("latency promise of 20 ms")).to_be_visible()

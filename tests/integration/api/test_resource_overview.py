@@ -140,16 +140,26 @@ def test_the_spend_is_that_of_the_funnels_first_step_and_of_the_days(filled_scop
     assert apart.money.spend_usd == Decimal("8.112")
 
 
-def test_the_fleet_shows_each_gpu_with_its_last_day(filled_scope: Scope) -> None:
-    first, second, third = overview(filled_scope).fleet
-    assert [line.gpu_uuid for line in (first, second, third)] == [A, B, C]
-    assert len(first.strip) == 24
-    assert first.strip[:22] == (None,) * 22
-    assert first.strip[23] is Activity.EMPTY
-    assert second.strip[22:] == (Activity.BUSY, Activity.BUSY)
-    assert third.strip[22:] == (Activity.BUSY, None)
-    assert first.active_ratio == pytest.approx(0.3)
-    assert (third.cost_usd, third.idle_usd, third.price_usd_per_hour) == (None, None, None)
+def test_each_host_stands_with_its_last_day_the_one_with_most_idle_money_first(filled_scope: Scope) -> None:
+    first, second = overview(filled_scope).hosts
+    assert (first.host, first.gpus) == ("h1", 2)
+    assert len(first.hours) == 24
+    assert first.hours[:22] == ({},) * 22
+    assert first.hours[23] == {Activity.EMPTY: 1, Activity.BUSY: 1}
+    assert second.hours[22:] == ({Activity.BUSY: 1}, {})
+    assert float(first.idle_usd or 0) == pytest.approx(7 / 3, abs=2e-6)
+    assert (second.cost_usd, second.idle_usd) == (None, None)
+
+
+def test_kinds_of_waste_never_overlap_and_idle_ones_are_the_idle_cost(filled_scope: Scope) -> None:
+    view = overview(filled_scope)
+    broken, empty, parked, inefficient = view.waste
+    assert (empty.usd or 0) + (parked.usd or 0) == view.money.idle_usd
+    assert (broken.gpu_h, broken.usd) == (0.0, Decimal(0))
+    active, effective = view.funnel[2], view.funnel[3]
+    assert inefficient.gpu_h == pytest.approx(
+        (active.gpu_h or 0) - (effective.gpu_h or 0) - (effective.unknown_gpu_h - active.unknown_gpu_h)
+    )
 
 
 def test_change_is_stated_against_a_period_that_was_measured(filled_database: str) -> None:
@@ -180,7 +190,7 @@ def test_an_empty_store_has_an_overview_without_figures(ready_database: str) -> 
         None,
         None,
     )
-    assert (view.recommendations, view.fleet, view.previous) == ((), (), None)
+    assert (view.recommendations, view.hosts, view.previous) == ((), (), None)
     assert all(day.spend_usd == 0 and day.unseen_usd is None for day in view.days)
 
 
@@ -197,10 +207,10 @@ def test_the_best_recommendation_comes_first_and_stands_at_its_gpu(
     assert [item.finding.title for item in view.recommendations] == [f"Release {A}", f"Release {B}"]
     assert (view.open_count, view.not_evaluated_count) == (2, 1)
     assert view.totals == Totals(Range(450.0, 500.0, 550.0), None, None, 2000.0)
-    by_gpu = {line.gpu_uuid: line.advice for line in view.fleet}
-    assert by_gpu[A] is not None
-    assert by_gpu[A].finding.title == f"Release {A}"
-    assert by_gpu[C] is None
+    first, second = (line.advice for line in view.hosts)
+    assert first is not None
+    assert first.finding.title == f"Release {A}"
+    assert second is None
 
 
 def test_a_dry_run_records_nothing(filled_scope: Scope, two_findings: None) -> None:

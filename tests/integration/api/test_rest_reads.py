@@ -127,7 +127,8 @@ def test_hours_of_a_gpu_name_their_activities(client: TestClient) -> None:
         ("gpus/GPU-a/samples?cursor=WyJ4Il0", 400, "cursor"),
         ("usage?format=xml", 422, "format"),
         ("nothing", 404, "/api/v1/nothing"),
-        ("gpus/%00/samples", 404, "no GPU"),
+        ("gpus/%00/samples", 404, "NUL"),
+        ("usage?host=a%00b", 400, "NUL"),
         ("recommendations/99999999999999999999", 422, "id is"),
     ],
 )

@@ -16,6 +16,7 @@ from core.evidence import Evidence, Price, Site, Window
 from core.parked_hours import parked_hours
 from core.readings import EngineIdentity, GpuHealth, GpuIdentity
 from core.samples import GpuEvent
+from core.series import each_since
 from core.units import DAY_MS, HOUR_MS
 from store import day_writer
 from store.dbapi import open_connection
@@ -72,6 +73,7 @@ def assert_days_are_their_hours(session: Session, window: Window = ALWAYS) -> No
         assert list(reversed(gpu.hours)) == mine[::-1]
         assert gpu.hours[-2:] == tuple(mine[-2:])
         assert parked_hours(gpu.hours) == parked_hours(mine)
+        assert each_since([(gpu.hours, mine[0].hour_ms)]) == [mine]  # of rows that are read in part at first
     for engine in found.engines:
         mine_ = hours.engine_hours(session, window, engine.identity.engine)
         assert tuple(engine.days) == folded_by_day(mine_, engine_day)

@@ -3,7 +3,7 @@
 import pytest
 
 from api.formats import pace
-from api.pages.recommendations import claims
+from api.pages.recommendations import ledgers_of
 from core.evidence import Window
 from core.finding import Range, Totals
 
@@ -22,6 +22,6 @@ def test_a_projection_says_its_data_and_when_they_are_few(hours: float, says: st
 
 def test_the_page_calls_the_spend_of_half_an_hour_a_projection() -> None:
     totals = Totals(Range(1.0, 2.0, 3.0), None, None, 9_087.0)
-    said = claims(totals, Window(0, 1_800_000))
-    assert said.endswith("of $9,087 a month at the pace of this window (0.5 h of data, little to go by)")
+    said = str(ledgers_of(totals, Window(0, 1_800_000), ()))
+    assert "of $9,087 a month at the pace of this window (0.5 h of data, little to go by)" in said
     assert "spent" not in said

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from api.security import CSP, Security
+from api.security import CSP, Security, odd_letter
 from core.settings import Settings
 
 GUARD = Security(lambda *_: None, Settings(base_url="https://gpuwise.example"))  # type: ignore[arg-type]
@@ -59,3 +59,19 @@ def test_pages_may_load_only_what_we_serve() -> None:
     assert "unsafe" not in CSP
     assert "default-src 'none'" in CSP
     assert "http" not in CSP
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("/gpus/a", b"since=7d", None),
+        ("/gpus/a\0b", b"", 404),
+        ("/costs", b"host=a%00b", 400),
+        ("/costs", b"host=a%2500b", None),
+    ],
+)
+def test_an_address_with_a_nul_never_reaches_the_database(
+    path: str, query: bytes, status: int | None
+) -> None:
+    found = odd_letter({"path": path, "query_string": query})
+    assert (None if found is None else found[0]) == status

@@ -8,8 +8,8 @@ import pytest
 
 from api.overview_parts import build_days, day_activities, days_title, headline, share_words, tiles
 from api.pages.facts import facts_of, split, text_of
-from api.pages.gpu_series import MOST, from_hours, from_samples, step_for
 from api.pages.overview import page_of
+from api.pages.recommendations import VIEWS
 from api.rec_row import row_of, rows_of, sums
 from api.report import compared, report_window, subject
 from core.activity import Activity
@@ -17,59 +17,6 @@ from core.evidence import Window
 from core.finding import Action, Effort, Range, Saving, Status, Subject
 from core.units import DAY_MS, HOUR_MS
 from tests.contract import page_fixtures as good
-
-HOUR = Window(good.WINDOW.to_ms - HOUR_MS, good.WINDOW.to_ms)
-
-
-def test_a_window_never_has_more_points_than_a_chart_can_show() -> None:
-    for hours in (0.1, 1, 6, 24, 26):
-        window = Window(0, int(hours * HOUR_MS))
-        assert (window.to_ms - window.from_ms) / step_for(window) <= MOST
-
-
-def test_folded_samples_keep_mean_highest_and_seconds() -> None:
-    samples = [
-        good.sample(i, Activity.BUSY, power_w=100.0 + i % 2 * 50, power_max_w=100.0 + i) for i in range(6)
-    ]
-    series = from_samples(samples, Window(good.WINDOW.to_ms - HOUR_MS, good.WINDOW.to_ms + 11 * HOUR_MS))
-    assert series.step_ms == 60_000
-    (point,) = series.points
-    assert point.power_w == pytest.approx(125.0)
-    assert point.power_max_w == 105.0
-    assert point.seconds == {Activity.BUSY: 60.0}
-
-
-def test_a_pause_becomes_an_unknown_point() -> None:
-    samples = [good.sample(i, Activity.BUSY, power_w=100.0) for i in (0, 1, 5)]
-    points = from_samples(samples, HOUR).with_gaps()
-    assert [point.power_w for point in points] == [100.0, 100.0, None, 100.0]
-
-
-def test_an_unknown_value_stays_unknown_when_folded() -> None:
-    series = from_samples([good.sample(0, Activity.UNKNOWN)], HOUR)
-    assert series.points[0].power_w is None
-    assert series.points[0].busy_ratio is None
-
-
-def test_a_sample_longer_than_the_step_stays_where_it_is() -> None:
-    long = [
-        replace(
-            good.sample(0, Activity.PARKED, power_w=90.0),
-            ts_ms=HOUR.from_ms + i * 300_000,
-            span_ms=300_000,
-            covered_ms=300_000,
-        )
-        for i in range(3)
-    ]
-    short = [replace(good.sample(0, Activity.PARKED, power_w=90.0), ts_ms=HOUR.from_ms + 900_000)]
-    series = from_samples([*long, *short], HOUR)
-    assert [p.ts_ms - HOUR.from_ms for p in series.points] == [0, 300_000, 600_000, 900_000]
-    assert None not in [p.power_w for p in series.with_gaps()]
-
-
-def test_no_samples_make_no_points() -> None:
-    assert from_samples([], HOUR).points == ()
-    assert from_hours([], HOUR).points == ()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +38,7 @@ def test_evidence_reads_in_words_with_its_unit(name: str, value: object, said: t
 
 
 def test_the_window_of_evidence_becomes_one_fact() -> None:
-    facts = dict(facts_of(good.finding().evidence))
+    facts = {fact.name: fact.text for fact in facts_of(good.finding().evidence)}
     assert facts["window"] == "21 Oct – 19 Nov 2025"
     assert "window from" not in facts
 
@@ -185,9 +132,23 @@ def test_unpriced_hours_are_told_in_hours_not_in_dollars() -> None:
 
 def test_tiles_keep_the_kinds_of_saving_apart() -> None:
     names = [tile.name for tile in tiles(good.overview())]
-    assert names == ["Spend", "Idle", "Could save, cash", "Could free", "Energy"]
+    assert names == [
+        "Spend",
+        "Idle",
+        "Could save, cash",
+        "Could free",
+        "Could save, energy",
+        "Saved and verified",
+    ]
     unknown = {tile.name: tile.figure for tile in tiles(good.empty_overview())}
     assert set(unknown.values()) == {"–"}
+
+
+def test_what_is_verified_leads_to_a_list_that_there_is() -> None:
+    (href,) = [tile.href for tile in tiles(good.overview()) if tile.name == "Saved and verified"]
+    path, _, view = href.partition("?view=")
+    assert path == "/recommendations"
+    assert Status.VERIFIED in VIEWS[view][1]
 
 
 def test_a_share_is_said_as_people_say_it() -> None:
