@@ -8,29 +8,58 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
 
 from advisor.limits_book import limits_book
-from api import problems
+from api import live, problems
+from api.live_hub import LiveHub
+from api.pages import budgets as budgets_page
+from api.pages import cost_parts as cost_parts_page
 from api.pages import costs as costs_page
+from api.pages import energy as energy_page
+from api.pages import engine as engine_page
 from api.pages import engines as engines_page
 from api.pages import fleet as fleet_page
 from api.pages import gpu as gpu_page
+from api.pages import gpu_hours, gpu_samples, recommendation_life
+from api.pages import host as host_page
 from api.pages import overview as overview_page
+from api.pages import owner as owner_page
+from api.pages import owners as owners_page
+from api.pages import plan_mix as plan_mix_page
+from api.pages import plan_rent_or_buy as plan_rent_or_buy_page
+from api.pages import plan_size as plan_size_page
+from api.pages import recommendation as recommendation_page
+from api.pages import recommendation_rules as recommendation_rules_page
 from api.pages import recommendations as recommendations_page
 from api.pages import report as report_page
+from api.pages import search as search_page
+from api.pages import settings as settings_page
+from api.pages import settings_owners as settings_owners_page
+from api.pages import settings_prices as settings_prices_page
+from api.pages import settings_recipients as settings_recipients_page
+from api.pages import settings_rules as settings_rules_page
+from api.pages import settings_tariffs as settings_tariffs_page
+from api.pages import settings_tokens as settings_tokens_page
+from api.pages import system as system_page
+from api.pages import user as user_page
+from api.pages import workload as workload_page
+from api.pages import workloads as workloads_page
 from api.pages.problem import problem_page
 from api.resources import ingest_body
 from api.resources.health import own_version
 from api.routes import (
+    alerts,
     budgets,
     costs,
     energy,
     engines,
     exchange_rates,
+    exclusions,
     exports,
     forecast,
     funnel,
     gpus,
     health,
     hosts,
+    idle,
     ingest,
     ledger,
     metrics,
@@ -38,10 +67,12 @@ from api.routes import (
     plan,
     plan_size,
     prices,
+    recipients,
     recommendations,
     reports,
     sites,
     tariffs,
+    thresholds,
     unit_economics,
     usage,
     verifications,
@@ -64,8 +95,11 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     ledger.router,
     exports.router,
     funnel.router,
+    idle.router,
     recommendations.router,
     verifications.router,
+    thresholds.router,
+    exclusions.router,
     prices.router,
     tariffs.router,
     sites.router,
@@ -76,6 +110,8 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
     plan.router,
     plan_size.router,
     reports.router,
+    recipients.router,
+    alerts.router,
     health.router,
     ingest.router,
 )
@@ -84,11 +120,38 @@ ROUTES: Final[tuple[APIRouter, ...]] = (
 PAGES: Final[tuple[APIRouter, ...]] = (
     overview_page.router,
     fleet_page.router,
+    host_page.router,
     gpu_page.router,
+    gpu_hours.router,
+    gpu_samples.router,
     engines_page.router,
+    engine_page.router,
+    workloads_page.router,
+    workload_page.router,
+    owners_page.router,
+    owner_page.router,
+    user_page.router,
     recommendations_page.router,
+    recommendation_rules_page.router,
+    recommendation_page.router,
+    recommendation_life.router,
     costs_page.router,
+    cost_parts_page.router,
+    energy_page.router,
+    budgets_page.router,
+    plan_rent_or_buy_page.router,
+    plan_size_page.router,
+    plan_mix_page.router,
     report_page.router,
+    search_page.router,
+    system_page.router,
+    settings_page.router,
+    settings_prices_page.router,
+    settings_tariffs_page.router,
+    settings_owners_page.router,
+    settings_recipients_page.router,
+    settings_tokens_page.router,
+    settings_rules_page.router,
 )
 """Pages, in the order of the navigation. A new page is a file in ``api/pages`` and a line here."""
 
@@ -114,11 +177,13 @@ def create_app(settings: Settings) -> FastAPI:
     limits_book(settings.rules)  # a bad threshold fails at start, not at the first run of the rules
     app.state.settings = settings
     app.state.engine = make_engine(settings.database_url)
+    app.state.live = LiveHub()
     for router in ROUTES:
         app.include_router(router, prefix="/api/v1", responses=problems.RESPONSES)
     app.include_router(metrics.router)
     for router in PAGES:
         app.include_router(router, include_in_schema=False)
+    app.include_router(live.router)
     app.mount("/static", MarkedFiles(directory=STATIC), name="static")
     problems.install(app, problem_page)
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES)

@@ -46,9 +46,33 @@ def filters(  # noqa: PLR0917 - one parameter a filter
         _Several,
         Query(description="Only these workloads, as by=workload names them. Repeatable.", max_length=MOST),
     ] = None,
+    user: Annotated[
+        _Several, Query(description="Only workloads of these users. Repeatable.", max_length=MOST)
+    ] = None,
+    project: Annotated[
+        _Several, Query(description="Only lines of these projects of a team. Repeatable.", max_length=MOST)
+    ] = None,
+    kind: Annotated[
+        _Several,
+        Query(
+            description="Only workloads of these kinds (process, pod, slurm_job …). Repeatable.",
+            max_length=MOST,
+        ),
+    ] = None,
+    name: Annotated[
+        _Several, Query(description="Only workloads of these names. Repeatable.", max_length=MOST)
+    ] = None,
+    q: Annotated[
+        _Several,
+        Query(
+            description="Only workloads with these words in name, user, namespace, host or key. Repeatable.",
+            max_length=MOST,
+        ),
+    ] = None,
 ) -> Filters:
     """Filters of a report; several of one are alternatives, of different ones conditions."""
-    return Filters(*(tuple(given or ()) for given in (gpu, host, model, owner, namespace, workload)))
+    texts = (gpu, host, model, owner, namespace, workload, user, project, kind, name, q)
+    return Filters(*(tuple(given or ()) for given in texts))
 
 
 FiltersDep = Annotated[Filters, Depends(filters)]

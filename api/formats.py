@@ -5,6 +5,7 @@ figure and unit so that a line never ends between them.
 """
 
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 from typing import Final, Protocol
 
 from core.clock import from_ms
@@ -14,6 +15,8 @@ UNKNOWN: Final = "–"
 NBSP: Final = "\u00a0"
 ENOUGH_H: Final = 14 * 24
 """Two weeks: below that one odd weekend weighs in."""
+SPAN_OF_DAYS_MS: Final = 36 * HOUR_MS
+"""A window so long is told by its days."""
 
 Number = float | int | Decimal
 
@@ -30,6 +33,7 @@ class Spread(Protocol):
         """Nine in ten outcomes are below."""
 
 
+@lru_cache(maxsize=16_384, typed=True)
 def figure(value: Number | None, places: int = 0) -> str:
     """A number with thousands separators and ``places`` decimals."""
     if value is None:
@@ -64,7 +68,9 @@ def money(value: Number | None) -> str:
 
 
 def money_axis(value: float) -> str:
-    """Dollars on an axis: ``$2k``, ``$1.5k``, ``$0.50``."""
+    """Dollars on an axis: ``$1.5M``, ``$2k``, ``$1.5k``, ``$0.50``."""
+    if value >= 1_000_000:
+        return f"${value / 1_000_000:g}M"
     if value >= 1_000:
         return f"${value / 1000:g}k"
     return f"${value:g}" if value >= 1 or value == 0 else f"${value:.2f}"
@@ -108,6 +114,8 @@ def change(now: Number | None, before: Number | None) -> str:
     if now is None or before is None or before == 0:
         return UNKNOWN
     grown: float = float(now) / float(before) - 1
+    if abs(grown) < 0.0005:
+        return f"±0{NBSP}%"
     sign = "+" if grown >= 0 else "−"
     size = figure(abs(grown) * 100, 1 if abs(grown) < 0.1 else 0)
     return f"{sign}{size}{NBSP}%"
@@ -134,6 +142,11 @@ def gib(value: Number | None) -> str:
     return f"{figure(size, 1 if 0 < size < 10 else 0)}{NBSP}GiB"
 
 
+def size(value: Number | None) -> str:
+    """Bytes as GiB, as MiB below one."""
+    return gib(value) if value is None or float(value) >= GIB else mib(value)
+
+
 def mib(value: Number | None) -> str:
     """Bytes as MiB, for programs."""
     return UNKNOWN if value is None else f"{short(float(value) / MIB)}{NBSP}MiB"
@@ -142,6 +155,19 @@ def mib(value: Number | None) -> str:
 def clock_mhz(value: Number | None) -> str:
     """Hertz as MHz, as driver tools print it."""
     return UNKNOWN if value is None else f"{figure(float(value) / 1e6)}{NBSP}MHz"
+
+
+def celsius(value: Number | None) -> str:
+    """Temperature."""
+    return UNKNOWN if value is None else f"{figure(value)}{NBSP}°C"
+
+
+def traffic(value: Number | None) -> str:
+    """Bytes a second as GB/s or MB/s, decimal, as links are rated."""
+    if value is None:
+        return UNKNOWN
+    size = float(value)
+    return f"{short(size / 1e9)}{NBSP}GB/s" if size >= 1e9 else f"{figure(size / 1e6)}{NBSP}MB/s"
 
 
 def duration(seconds: Number | None) -> str:
@@ -187,7 +213,7 @@ def days(from_ms_: int, to_ms_: int) -> str:
 
 def span(from_ms_: int, to_ms_: int) -> str:
     """A window for people: days when it is days long, minutes otherwise. ``to_ms_`` is exclusive."""
-    if to_ms_ - from_ms_ >= 36 * HOUR_MS:
+    if to_ms_ - from_ms_ >= SPAN_OF_DAYS_MS:
         return f"{day(from_ms_)} – {day_year(to_ms_ - 1)}"
     same_day = from_ms(from_ms_).date() == from_ms(to_ms_ - 1).date()
     end = f"{from_ms(to_ms_):%H:%M}" if same_day else minute(to_ms_)

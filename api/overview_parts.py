@@ -10,21 +10,25 @@ from markupsafe import Markup
 from api import formats
 from api.charts import FunnelBar, Layer, funnel, stacked_bars
 from api.charts_bands import Column
-from api.resources.overview_model import Day, FleetLine, Overview
+from api.charts_lines import meter
+from api.resources.overview_model import Day, HostLine, Overview, Proven
+from api.resources.waste import WasteKind, total_usd
 from api.words import ACTIVITY, activity_class, activity_name
 from core.activity import IDLE, Activity
 from core.evidence import Window
-from core.units import HOUR_MS
+from core.units import DAY_MS, HOUR_MS
+from core.verification import Ledger
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One figure: what it is, the figure, what to know about it."""
+    """One figure: what it is, the figure, what to know about it, and where its parts are."""
 
     name: str
     figure: str
     note: str
     idle: bool = False
+    href: str = ""
 
 
 SHARES: Final = (
@@ -62,12 +66,69 @@ def headline(view: Overview) -> tuple[str, str]:
 def period_words(view: Overview) -> str:
     """``in the last 30 days``, or ``in the 30 days to 21 Nov 2026`` when the window does not reach now."""
     window = view.window
-    length = formats.duration((window.to_ms - window.from_ms) / 1000)
+    length_ms = window.to_ms - window.from_ms
+    # Of a period of days the running one is a part: seven days are six whole ones and today.
+    length = formats.duration((length_ms + (-length_ms % DAY_MS if length_ms > 2 * DAY_MS else 0)) / 1000)
     if view.now_ms - window.to_ms <= HOUR_MS:
         return f"in the last {length}"
     if window.to_ms - window.from_ms < 36 * HOUR_MS:
         return f"in {length} on {formats.day_year(window.to_ms - 1)}"
     return f"in the {length} to {formats.day_year(window.to_ms - 1)}"
+
+
+WASTE: Final[dict[WasteKind, tuple[str, str, str]]] = {
+    WasteKind.BROKEN: ("Broken", "kernels ran, nothing moved: stuck jobs", "/recommendations?rule=stuck-job"),
+    WasteKind.UNOCCUPIED: ("Unoccupied", "nobody was on them", "/recommendations?rule=empty-gpu"),
+    WasteKind.IDLE: ("Occupied and idle", "memory held, no work", "/recommendations?rule=parked-model"),
+    WasteKind.INEFFICIENT: (
+        "Occupied and inefficient",
+        "work ran, but used little of the GPU: SM under half, or starved of input",
+        "/recommendations",
+    ),
+}
+"""Kinds of waste: name, what it is, where its advice is."""
+AMOUNT: Final = {
+    Ledger.CASH: formats.money,
+    Ledger.CAPACITY: formats.gpu_hours,
+    Ledger.ENERGY: formats.kwh,
+}
+"""How an amount of each kind of saving reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class WasteLine:
+    """One kind of waste: its name, what it is, its part of the money as figure and bar, hours, where its advice is."""
+
+    name: str
+    help: str
+    href: str
+    usd: Decimal | None
+    gpu_h: float
+    ratio: float | None
+    bar: Markup
+
+
+def waste_lines(view: Overview) -> tuple[WasteLine, ...]:
+    """The kinds of waste with their share of the money, of the hours where nothing is priced."""
+    total_h = next((row.gpu_h for row in view.funnel if row.step == "total"), None)
+    lines = []
+    for one in view.waste:
+        name, what, href = WASTE[one.kind]
+        share = one.gpu_h / total_h if total_h else None
+        if one.usd is not None and view.money.spend_usd:
+            share = float(one.usd / view.money.spend_usd)
+        bar = meter(share, label=f"{name}: {formats.percent(share)}", key=f"w-{one.kind.value}")
+        lines.append(WasteLine(name, what, href, one.usd, one.gpu_h, share, bar))
+    return tuple(lines)
+
+
+def waste_title(view: Overview) -> str:
+    """What the kinds of waste come to, as a sentence."""
+    total = total_usd(view.waste)
+    if total is None or not view.money.spend_usd:
+        hours = sum(one.gpu_h for one in view.waste)
+        return f"{formats.gpu_hours(hours)} had no work to show"
+    return f"{formats.money(total)} of {formats.money(view.money.spend_usd)} had no work to show"
 
 
 def share_words(ratio: float | None) -> str:
@@ -96,23 +157,46 @@ def tiles(view: Overview) -> tuple[Tile, ...]:
         note = f"{note} · {energy}" if note else energy
     cash = totals.cash_usd_month if totals else None
     free = totals.capacity_gpu_h_month if totals else None
+    less = totals.energy_kwh_month if totals else None
     waiting = "the rules have not run yet" if totals is None else "no claim the evidence would carry"
     idle_note = "no price known" if money.idle_usd is None else _idle_note(view)
     return (
-        Tile("Spend", formats.money(money.spend_usd), note or nothing),
-        Tile("Idle", formats.money(money.idle_usd), idle_note, idle=bool(money.idle_usd)),
+        Tile("Spend", formats.money(money.spend_usd), note or nothing, href="/costs"),
+        Tile("Idle", formats.money(money.idle_usd), idle_note, idle=bool(money.idle_usd), href="/fleet"),
         Tile(
             "Could save, cash",
             formats.money(cash.p50) if cash else formats.UNKNOWN,
             f"a month, {formats.spread(cash, 'cash')}" if cash else waiting,
+            href="/recommendations",
         ),
         Tile(
             "Could free",
             formats.gpu_hours(free.p50) if free else formats.UNKNOWN,
-            "a month, capacity only" if free else waiting,
+            f"a month, {formats.spread(free, 'capacity')}: capacity only" if free else waiting,
+            href="/recommendations",
         ),
-        Tile("Energy", formats.kwh(view.energy_kwh), _energy_note(view)),
+        Tile(
+            "Could save, energy",
+            formats.kwh(less.p50) if less else formats.UNKNOWN,
+            f"a month, of {formats.kwh(view.energy_kwh)} in this period" if less else waiting,
+            href="/energy",
+        ),
+        _proven_tile(view.proven),
     )
+
+
+def _proven_tile(found: Sequence[Proven]) -> Tile:
+    """Verified savings: the hardest kind as the figure, the others in the note."""
+    name, href = "Saved and verified", "/recommendations?view=done"
+    if not found:
+        return Tile(name, formats.UNKNOWN, "no change was verified yet", href=href)
+    first, *others = found
+    changes = sum(one.cases for one in found)
+    note = f"a month, {changes} change{'' if changes == 1 else 's'}"
+    if first.predicted is not None:
+        note += f", of {AMOUNT[first.ledger](first.predicted)} predicted"
+    note += "".join(f" · and {AMOUNT[one.ledger](one.saved)}" for one in others)
+    return Tile(name, AMOUNT[first.ledger](first.saved), note, href=href)
 
 
 def _idle_note(view: Overview) -> str:
@@ -122,12 +206,6 @@ def _idle_note(view: Overview) -> str:
     empty = float((money.empty_usd or Decimal(0)) / money.spend_usd)
     parked = float((money.parked_usd or Decimal(0)) / money.spend_usd)
     return f"{formats.percent(money.idle_ratio)} · empty {formats.figure(empty * 100)}, parked {formats.figure(parked * 100)}"
-
-
-def _energy_note(view: Overview) -> str:
-    if view.carbon_g is None:
-        return "at the GPUs"
-    return f"at the GPUs · {formats.short(view.carbon_g / 1000)}{formats.NBSP}kg CO₂e with host and cooling"
 
 
 def _day_layers(days: Sequence[Day], in_hours: bool) -> list[Layer]:
@@ -207,26 +285,14 @@ def build_funnel(view: Overview) -> tuple[str, Markup, str]:
     return title, funnel(bars, label=f"GPU-hours: {label}"), note
 
 
-def strip_window(view: Overview) -> Window:
-    """The last 24 clock hours of the overview's window."""
-    end = view.window.to_ms + -view.window.to_ms % HOUR_MS
-    return Window(end - 24 * HOUR_MS, end)
-
-
-def strip_columns(lines: Sequence[FleetLine], window: Window) -> list[Column]:
-    """Main activities of some GPUs hour by hour; each GPU counts as one hour of the column."""
-    columns = []
-    for i in range(24):
-        seconds: dict[Activity, float] = {}
-        for line in lines:
-            activity = line.strip[i] if i < len(line.strip) else None
-            if activity is not None:
-                seconds[activity] = seconds.get(activity, 0.0) + 3600.0
-        start = window.from_ms + i * HOUR_MS
-        columns.append(Column(start, start + HOUR_MS, seconds, 3600.0 * len(lines)))
-    return columns
-
-
-def anchor(name: str) -> str:
-    """A host's name as an element id."""
-    return "host-" + "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+def host_columns(line: HostLine, window: Window) -> list[Column]:
+    """What a host's GPUs mostly did, hour by hour; each GPU counts as one hour of the column."""
+    return [
+        Column(
+            window.from_ms + i * HOUR_MS,
+            window.from_ms + (i + 1) * HOUR_MS,
+            {activity: 3600.0 * count for activity, count in hour.items()},
+            3600.0 * line.gpus,
+        )
+        for i, hour in enumerate(line.hours)
+    ]

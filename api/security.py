@@ -57,7 +57,7 @@ class Security:
                     ours.setdefault(name, value)
             await send(message)
 
-        refusal = self.refusal(scope["method"], scope["path"], headers)
+        refusal = self.refusal(scope["method"], scope["path"], headers) or odd_letter(scope)
         if refusal is not None:
             await problem(*refusal)(scope, receive, with_headers)
             return
@@ -77,9 +77,10 @@ class Security:
             return None
         if is_own_page(headers, host):
             return None
-        if is_program(headers) and (
-            method != "POST" or not path.startswith("/api/") or is_plain_api_call(headers)
-        ):
+        is_rest = path.startswith(
+            "/api/"
+        )  # the forms of pages are for browsers alone: they all say an origin
+        if is_rest and is_program(headers) and (method != "POST" or is_plain_api_call(headers)):
             return None
         return 403, (
             "a change must come from gpuwise's own pages, or from a program that sends JSON "
@@ -96,6 +97,15 @@ class Security:
         except ValueError:
             return False
         return True
+
+
+def odd_letter(scope: Scope) -> tuple[int, str] | None:
+    """Status and sentence for an address with a NUL in it: PostgreSQL fails on one, wherever it is asked for it."""
+    if "\0" in scope["path"]:
+        return 404, "there is nothing at this address: it holds a NUL (%00), which no name has"
+    if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
+        return 400, "the address holds a NUL (%00), which no name has: copy it anew"
+    return None
 
 
 def is_own_page(headers: Headers, host: str) -> bool:

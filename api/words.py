@@ -104,6 +104,21 @@ WORKLOAD: Final = {
 }
 
 
+NOTICE: Final[dict[str, str]] = {
+    "saved": "Saved.",
+    "added": "Added.",
+    "ended": "Ended: it no longer applies from now on; what it did before stays.",
+    "removed": "Removed.",
+    "revoked": "Revoked: it opens nothing any more.",
+    "test-sent": "A test message is on its way; the list below says how it fared.",
+    "left-alone": "Left alone: what was open about it is snoozed until that ends.",
+    "heard-again": "Ended: it is judged again, and what it had set aside is open again.",
+    "threshold-set": "Set: it holds from the next run of the rules on.",
+    "threshold-ended": "Given back: the value of gpuwise.toml or the default holds again.",
+    "step-taken": "Noted, with who, when and why.",
+}
+"""What a page says after a form was taken, by its key in the address (``said=saved``): an address cannot put words in our mouth."""
+
 TOGETHER: Final = {
     "empty-gpu": "Release {count} empty GPUs on {hosts}",
     "parked-model": "Unload the idle models from {count} GPUs on {hosts}",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from store.models.alert import AlertRow
 from store.models.api_token import ApiTokenRow
 from store.models.base import Base
 from store.models.budget import BudgetRow
@@ -24,6 +25,7 @@ from store.models.host_share import HostShareRow
 from store.models.job_run import JobRunRow
 from store.models.ledger_booking import LedgerBookingRow
 from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_gpu_total import LedgerGpuTotalRow
 from store.models.ledger_month import LedgerMonthRow
 from store.models.ledger_pending import LedgerPendingRow
 from store.models.ledger_place import LedgerPlaceRow
@@ -36,9 +38,13 @@ from store.models.owner import OwnerRow
 from store.models.owner_rule import OwnerRuleRow
 from store.models.price import PriceRow
 from store.models.process_sample import ProcessSampleRow
+from store.models.recipient import RecipientRow
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
+from store.models.report_told import ReportToldRow
 from store.models.rollup_pending import RollupPendingRow
+from store.models.rule_exclusion import RuleExclusionRow
+from store.models.rule_threshold import RuleThresholdRow
 from store.models.site import SiteRow
 from store.models.tariff import TariffRow
 from store.models.usage_day import UsageDayRow
@@ -81,11 +87,17 @@ MODELS: Final[tuple[type[Base], ...]] = (
     LedgerDayRow,
     LedgerTotalRow,
     LedgerTotalDayRow,
+    LedgerGpuTotalRow,
     LedgerPendingRow,
     RecommendationRow,
     RecommendationEventRow,
+    RuleThresholdRow,
+    ReportToldRow,
+    RuleExclusionRow,
     VerificationRow,
     JobRunRow,
+    RecipientRow,
+    AlertRow,
     MailLogRow,
     MetaRow,
     ApiTokenRow,

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from api import formats
+from api.text import with_names
 from core.clock import to_ms
 
 WHEN: Final = re.compile(r"_(now|then|before|after|p\d+|mean|median|max|min|limit|total)$")
@@ -64,17 +66,46 @@ def text_of(name: str, value: Any) -> str:
     return formats.short(value) if print_it is None else print_it(value)
 
 
-def facts_of(evidence: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Evidence as pairs of name and figure; its window becomes one span of time."""
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One figure: its name, its text, and the parts of a long list, which are folded."""
+
+    name: str
+    text: str
+    parts: tuple[str, ...] = ()
+
+
+MOST_PARTS: Final = 4
+"""Longer lists are folded."""
+
+
+def facts_of(evidence: Mapping[str, Any], names: Mapping[str, str] | None = None) -> tuple[Fact, ...]:
+    """Evidence as facts; its window becomes one span of time, GPUs of ``names`` are called so instead of by UUID."""
     found = []
     window = window_of(evidence)
     if window is not None:
-        found.append(("window", window))
+        found.append(Fact("window", window))
     for name, value in evidence.items():
         if window is not None and name in {"window_from", "window_to"}:
             continue
-        found.append((split(name)[0], text_of(name, value)))
+        found.append(_fact(name, value, names or {}))
     return tuple(found)
+
+
+def _fact(name: str, value: Any, names: Mapping[str, str]) -> Fact:
+    title = split(name)[0]
+    if isinstance(value, list | tuple):
+        parts = [with_names(text_of(name, item), names) for item in value]
+    elif isinstance(value, Mapping):
+        parts = [
+            with_names(f"{split(str(key))[0]} {text_of(str(key), item)}", names)
+            for key, item in value.items()
+        ]
+    else:
+        return Fact(title, with_names(text_of(name, value), names))
+    if len(parts) <= MOST_PARTS:
+        return Fact(title, ", ".join(parts) or "none")
+    return Fact(title, f"{len(parts)} of them", tuple(parts))
 
 
 def window_of(evidence: Mapping[str, Any]) -> str | None:

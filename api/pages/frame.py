@@ -1,30 +1,43 @@
-"""What stands around every page: navigation, freshness, share of samples received, period, the simulated banner."""
+"""What stands around every page: navigation, search, freshness, share of samples received, period, the simulated banner."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import urlencode
 
 from api import formats
-from api.resources.scope import Scope
+from api.pages.period import PeriodBar
+from api.pages.view import Address, View
+from api.words import NOTICE
+from core.clock import to_ms
 from core.evidence import Window
 from core.finding import Status
-from core.units import DAY_MS, MINUTE_MS
-from store.queries import fleet, hours, meta, recommendations
+from core.units import HOUR_MS, MINUTE_MS
+from ledger.calendar import Calendar
+from store.queries import meta
+from store.queries.fleet_state import coverage_ratio as coverage_of
+from store.queries.fleet_state import fleet_state, recommendation_count
 
 FRESH_MS: Final = 3 * MINUTE_MS
 """A live agent stores every 10 s; three minutes without a sample is no longer live."""
+
+LATELY_MS: Final = 3 * HOUR_MS
+"""Share of samples received where a page has none of its own: of the last hours, whose rows are few."""
 
 NAV: Final = (
     ("overview", "/", "Overview"),
     ("fleet", "/fleet", "Fleet"),
     ("engines", "/engines", "Engines"),
+    ("workloads", "/workloads", "Workloads"),
     ("recommendations", "/recommendations", "Recommendations"),
     ("costs", "/costs", "Costs"),
-    ("report", "/report", "Weekly report"),
+    ("energy", "/energy", "Energy"),
+    ("budgets", "/budgets", "Budgets"),
+    ("plan", "/plan/rent-or-buy", "Plan"),
+    ("report", "/report", "Report"),
 )
-PERIODS: Final = (("24h", "24 h"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"))
-DEFAULT_PERIOD: Final = "30d"
+TOOLS: Final = (("settings", "/settings", "Settings"), ("system", "/system", "System"))
+WINDOWED: Final = frozenset({"overview", "fleet", "engines", "workloads", "costs", "energy"})
+"""Pages over a period: links between them keep it."""
 OPEN: Final = (Status.OPEN, Status.REOPENED, Status.CLAIMED)
 """Statuses that wait for somebody; ``claimed`` still does."""
 
@@ -40,28 +53,22 @@ class NavItem:
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodLink:
-    """One period to look at."""
-
-    name: str
-    href: str
-    current: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """Everything around the content.
 
     Attributes:
-        title: of the browser's tab.
+        title: of the browser's tab. nav: the pages. tools: those for who looks after gpuwise.
+        periods: periods to choose from; None: the page has none.
         newest_ms: end of the newest sample; None: nothing stored. stale: nothing came for ``FRESH_MS``.
         coverage_ratio: covered over known GPU time; ``coverage_text`` says over which time.
         window_text: the window for people. days_zone: where days of money begin; charts over time are in UTC.
+        search: what was searched for. notice: a sentence about what the reader just did.
     """
 
     title: str
     nav: tuple[NavItem, ...]
-    periods: tuple[PeriodLink, ...]
+    tools: tuple[NavItem, ...]
+    periods: PeriodBar | None
     simulated: bool
     newest_ms: int | None
     now_ms: int
@@ -71,41 +78,57 @@ class Frame:
     gpus: int
     window_text: str
     days_zone: str = "UTC"
+    search: str = ""
+    notice: str = ""
 
     @property
     def stale(self) -> bool:
         """No live data."""
         return self.newest_ms is not None and self.now_ms - self.newest_ms > FRESH_MS
 
+    @property
+    def here(self) -> str:
+        """Name of the part of gpuwise that this page belongs to."""
+        return next((item.name for item in (*self.nav, *self.tools) if item.current), "Menu")
 
-def nav(active: str, open_count: int) -> tuple[NavItem, ...]:
-    """The main navigation with the number of open recommendations."""
+
+def nav(active: str, open_count: int, address: Address | None = None) -> tuple[NavItem, ...]:
+    """The main navigation with the number of open recommendations; pages over a period keep the address's."""
+
+    def href(key: str, path: str) -> str:
+        keeps = address is not None and active in WINDOWED and key in WINDOWED
+        return address.link(path) if address is not None and keeps else path
+
     return tuple(
-        NavItem(name, href, key == active, open_count if key == "recommendations" else 0)
-        for key, href, name in NAV
+        NavItem(name, href(key, path), key == active, open_count if key == "recommendations" else 0)
+        for key, path, name in NAV
     )
 
 
-def period_links(
-    path: str,
-    chosen: str,
-    *,
-    keep: Mapping[str, str] | None = None,
-    periods: tuple[tuple[str, str], ...] = PERIODS,
-) -> tuple[PeriodLink, ...]:
-    """Links to the same page over other periods; ``keep`` are parameters that stay."""
-    return tuple(
-        PeriodLink(name, f"{path}?{urlencode({**(keep or {}), 'since': key})}", key == chosen)
-        for key, name in periods
+def tools(active: str) -> tuple[NavItem, ...]:
+    """The second navigation: for who looks after gpuwise."""
+    return tuple(NavItem(name, path, key == active) for key, path, name in TOOLS)
+
+
+def window_words(window: Window, zone: str) -> str:
+    """A window for people: its accounting days when it is days long, UTC minutes otherwise."""
+    if window.to_ms - window.from_ms < formats.SPAN_OF_DAYS_MS:
+        return formats.span(window.from_ms, window.to_ms)
+    calendar = Calendar(zone)
+    # As days of the calendar, whatever hour of UTC they begin at.
+    first, last = (
+        to_ms(datetime.fromisoformat(calendar.day_at(at_ms).key).replace(tzinfo=UTC))
+        for at_ms in (window.from_ms, window.to_ms - 1)
     )
+    return f"{formats.day(first)} – {formats.day_year(last)}"
 
 
 def build_frame(
-    scope: Scope,
+    view: View,
     *,
     active: str,
     title: str,
-    periods: tuple[PeriodLink, ...] = (),
+    periods: PeriodBar | None = None,
     window_text: str | None = None,
     coverage_ratio: float | None = None,
     coverage_text: str = "",
@@ -113,39 +136,32 @@ def build_frame(
     """Read the frame of a page.
 
     Args:
-        coverage_ratio: the page's own; None: that of the last 24 hours of data, said so.
-        window_text: the page's own, empty for none; None: the scope's window.
+        active: key of ``NAV`` or ``TOOLS``.
+        periods: ``period_bar(view)`` for a page over a period.
+        window_text: the page's own, empty for none; None: the window of the view.
+        coverage_ratio: the page's own; None: that of the last hours of data, said so.
     """
-    gpus = fleet.gpus(scope.session)
-    newest = max((gpu.last_seen_ms for gpu in gpus if gpu.last_seen_ms is not None), default=None)
-    if coverage_ratio is None and newest is not None:
-        coverage_ratio = _coverage(scope, Window(newest - DAY_MS, newest))
-        coverage_text = " in the last 24 h of data"
-    open_count = len(recommendations.listing(scope.session, OPEN))
+    scope = view.scope
+    state = fleet_state(scope.session)
+    if coverage_ratio is None and state.newest_ms is not None:
+        coverage_ratio = coverage_of(scope.session, Window(state.newest_ms - LATELY_MS, state.newest_ms))
+        coverage_text = " in the last 3 h of data"
     return Frame(
         title=title,
-        nav=nav(active, open_count),
+        nav=nav(active, recommendation_count(scope.session, OPEN), view.address),
+        tools=tools(active),
         periods=periods,
         simulated=scope.settings.simulated or meta.simulated(scope.session),
-        newest_ms=newest,
+        newest_ms=state.newest_ms,
         now_ms=scope.now_ms,
         coverage_ratio=coverage_ratio,
         coverage_text=coverage_text,
-        hosts=len({gpu.identity.host for gpu in gpus if gpu.identity.host}),
-        gpus=sum(not gpu.identity.is_slice for gpu in gpus),
-        window_text=formats.span(scope.window.from_ms, scope.window.to_ms)
+        hosts=state.hosts,
+        gpus=state.gpus,
+        window_text=window_words(scope.window, scope.settings.accounting_time_zone)
         if window_text is None
         else window_text,
         days_zone=scope.settings.accounting_time_zone,
+        search=view.address.get("q") if view.address.path == "/search" else "",
+        notice=NOTICE.get(view.address.get("said"), ""),
     )
-
-
-def _coverage(scope: Scope, window: Window) -> float | None:
-    """Covered over known GPU time: a GPU is known from its first to its last sample."""
-    covered = sum(hour.covered_s for hour in hours.gpu_hours(scope.session, window))
-    known = 0.0
-    for gpu in fleet.gpus(scope.session):
-        if gpu.first_seen_ms is not None and gpu.last_seen_ms is not None:
-            start = max(gpu.first_seen_ms, window.from_ms - window.from_ms % 3_600_000)
-            known += max(0, min(gpu.last_seen_ms, window.to_ms) - start) / 1000
-    return min(1.0, covered / known) if known > 0 else None

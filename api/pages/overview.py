@@ -1,7 +1,7 @@
-"""Overview: the sentence a manager can repeat, five tiles, what to do first, then the pictures."""
+"""Overview: the sentence a manager can repeat, six tiles, where the hours and the money went, what to do first, the fleet."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from fastapi import APIRouter
@@ -10,59 +10,56 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_bands import activity_band
-from api.deps import ScopeDep
+from api.links import host_path
 from api.overview_parts import (
     Tile,
-    anchor,
+    WasteLine,
     build_days,
     build_funnel,
     day_activities,
     days_title,
     headline,
-    strip_columns,
-    strip_window,
+    host_columns,
     tiles,
+    waste_lines,
+    waste_title,
 )
-from api.pages.frame import DEFAULT_PERIOD, OPEN, Frame, build_frame, period_links
+from api.pages.frame import Frame, build_frame
+from api.pages.period import period_bar
+from api.pages.view import Address, View, ViewDep
 from api.rec_row import RecommendationRow, row_of, rows_of
-from api.resources.overview import BEST, overview
-from api.resources.overview_model import Day, FleetLine, Overview
-from api.resources.scope import Scope
+from api.resources.overview import BEST, HOSTS_SHOWN, overview, strip_window
+from api.resources.overview_model import Day, HostLine, Overview
 from api.templating import render
 from api.words import ACTIVITY
 from core.activity import Activity
+from core.evidence import Window
+from store.known import known_gpus
 from store.queries import recommendations
-from store.queries.recommendations import Recommendation
 
 router = APIRouter(include_in_schema=False)
+HERE = Address("/")
 
 
 @dataclass(frozen=True, slots=True)
-class HostLine:
-    """One host in the fleet list.
-
-    Attributes:
-        name: for people. href: its place on the fleet page. strip: its GPUs over the last 24 hours of data.
-        gpus: how many. cost_usd, idle_usd: of the window, None unpriced. advice: best advice on any of its GPUs.
-    """
+class HostRow:
+    """One host in the fleet list: its name, page, GPUs over the last 24 hours of data, money, the best advice on any of them."""
 
     name: str
     href: str
     strip: Markup
-    gpus: int
-    cost_usd: Decimal | None
-    idle_usd: Decimal | None
-    advice: RecommendationRow | None
+    line: HostLine
 
 
 @dataclass(frozen=True, slots=True)
 class DayRow:
     """One day of the table under the chart: money by activity in the chart's order; None where nothing is known.
 
-    ``unseen_usd`` is the part of unknown, and of the spend, that no sample vouches for.
+    ``unseen_usd`` is the part of unknown, and of the spend, that no sample vouches for. ``href`` are the day's costs.
     """
 
     day: str
+    href: str
     spend_usd: Decimal | None
     by_activity: tuple[Decimal | None, ...]
     unseen_usd: Decimal | None
@@ -77,85 +74,82 @@ class OverviewPage:
     headline: str
     headline_idle: str
     tiles: tuple[Tile, ...]
+    funnel_title: str
+    funnel_chart: Markup
+    funnel_note: str
+    waste_title: str
+    waste: tuple[WasteLine, ...]
     recommendations: tuple[RecommendationRow, ...]
     days_title: str
     days_note: str
     days_chart: Markup
     day_activities: tuple[Activity, ...]
     day_rows: tuple[DayRow, ...]
-    in_hours: bool
-    funnel_title: str
-    funnel_chart: Markup
-    funnel_note: str
-    hosts: tuple[HostLine, ...]
+    hosts: tuple[HostRow, ...]
+    hosts_left_out: int
     strip_activities: tuple[Activity, ...]
     strip_text: str
+    fleet_href: str
 
 
-def host_lines(view: Overview) -> tuple[HostLine, ...]:
-    """The fleet by host: its strip, its idle money, its best advice; most idle money first."""
-    by_host: dict[str, list[FleetLine]] = {}
-    for line in view.fleet:
-        by_host.setdefault(line.host or "", []).append(line)
-    window = strip_window(view)
-    found = []
-    for host, lines in by_host.items():
-        name = host or "host unknown"
-        advice = next((rec for rec in view.recommendations for line in lines if _touches(line, rec.id)), None)
-        advice = advice or next((line.advice for line in lines if line.advice is not None), None)
-        found.append(
-            HostLine(
-                name=name,
-                href=f"/fleet#{anchor(name)}",
-                strip=activity_band(
-                    strip_columns(lines, window), window=window, label=f"{name}, last 24 hours", height=16
-                ),
-                gpus=len(lines),
-                cost_usd=_sum(line.cost_usd for line in lines),
-                idle_usd=_sum(line.idle_usd for line in lines),
-                advice=row_of(str(advice.id), advice.finding) if advice else None,
-            )
+def host_rows(lines: Sequence[HostLine], window: Window, address: Address) -> tuple[HostRow, ...]:
+    """Hosts as the table shows them."""
+    rows = []
+    for line in lines:
+        name = line.host or "host unknown"
+        href = address.link(host_path(line.host) if line.host else "/fleet")
+        band = activity_band(
+            host_columns(line, window), window=window, label=f"{name}, last 24 hours", height=16
         )
-    return tuple(sorted(found, key=lambda line: (-(line.idle_usd or Decimal(0)), line.name)))
+        rows.append(HostRow(name, href, band, line))
+    return tuple(rows)
 
 
-def _touches(line: FleetLine, recommendation_id: int) -> bool:
-    return line.advice is not None and line.advice.id == recommendation_id
+def best_rows(
+    found: Sequence[RecommendationRow], full: Mapping[str, RecommendationRow]
+) -> tuple[RecommendationRow, ...]:
+    """Rows with the small charts of their first findings, which lists of many leave out."""
+    return tuple(replace(row, spark=full[row.id].spark) if row.id in full else row for row in found)
 
 
-def _sum(values: object) -> Decimal | None:
-    known = [value for value in values if value is not None]  # type: ignore[attr-defined]
-    return sum(known, Decimal(0)) if known else None
-
-
-def page_of(view: Overview, frame: Frame, found: Sequence[Recommendation] | None = None) -> OverviewPage:
-    """Lay out an overview; pure. ``found``: all open recommendations; default: the overview's best."""
-    host_of = {line.gpu_uuid: line.host for line in view.fleet}
+def page_of(
+    view: Overview,
+    frame: Frame,
+    rows: Sequence[RecommendationRow] = (),
+    address: Address = HERE,
+) -> OverviewPage:
+    """Lay out an overview; pure. ``rows``: what to do first."""
     chart, in_hours = build_days(view)
     first, second = headline(view)
     funnel_title, funnel_chart, funnel_note = build_funnel(view)
     shown = day_activities(view)
-    window = strip_window(view)
-    in_strips = {a for line in view.fleet for a in line.strip}
+    window = strip_window(view.window)
+    drawn = view.hosts[:HOSTS_SHOWN]
+    in_strips = {activity for line in drawn for hour in line.hours for activity in hour}
     return OverviewPage(
         frame=frame,
         overview=view,
         headline=first,
         headline_idle=second,
-        tiles=tiles(view),
-        recommendations=rows_of(view.recommendations if found is None else found, host_of, most=BEST),
+        tiles=tuple(
+            replace(tile, href=address.link(tile.href)) if tile.href else tile for tile in tiles(view)
+        ),
+        funnel_title=funnel_title,
+        funnel_chart=funnel_chart,
+        funnel_note=funnel_note,
+        waste_title=waste_title(view),
+        waste=waste_lines(view),
+        recommendations=tuple(rows),
         days_title=days_title(view),
         days_note="GPU-hours per day by activity" if in_hours else "cost per day by activity, US dollars",
         days_chart=chart,
         day_activities=shown,
         day_rows=tuple(_day_row(day, shown) for day in view.days),
-        in_hours=in_hours,
-        funnel_title=funnel_title,
-        funnel_chart=funnel_chart,
-        funnel_note=funnel_note,
-        hosts=host_lines(view),
+        hosts=host_rows(drawn, window, address),
+        hosts_left_out=len(view.hosts) - len(drawn),
         strip_activities=tuple(a for a in ACTIVITY if a in in_strips),
         strip_text=f"{formats.minute(window.from_ms)} – {formats.minute(window.to_ms)} UTC",
+        fleet_href=address.link("/fleet"),
     )
 
 
@@ -163,26 +157,35 @@ def _day_row(day: Day, activities: Sequence[Activity]) -> DayRow:
     seen = bool(day.cost_by_activity)
     return DayRow(
         day=formats.day_year(day.from_ms),
+        href=Address("/costs").href(since=day.day, through=day.day),
         spend_usd=day.spend_usd if seen else None,
         by_activity=tuple(day.cost_by_activity.get(a, Decimal(0)) if seen else None for a in activities),
         unseen_usd=day.unseen_usd,
     )
 
 
-def build_overview(scope: Scope, since: str = DEFAULT_PERIOD) -> OverviewPage:
-    """The page over the scope's window."""
-    view = overview(scope)
+def build_overview(view: View) -> OverviewPage:
+    """The page over the view's window."""
+    scope = view.scope
+    found = overview(scope)
     frame = build_frame(
-        scope,
+        view,
         active="overview",
         title="Overview",
-        periods=period_links("/", since),
-        coverage_ratio=view.coverage_ratio,
+        periods=period_bar(view),
+        coverage_ratio=found.coverage_ratio,
     )
-    return page_of(view, frame, recommendations.listing(scope.session, OPEN))
+    host_of = {gpu.identity.gpu_uuid: gpu.identity.host for gpu in known_gpus(scope.session.connection())}
+    rows = rows_of(found.recommendations, host_of, most=BEST)
+    full = {}
+    for row in rows:
+        one = recommendations.get(scope.session, int(row.id))
+        if one is not None:
+            full[row.id] = row_of(row.id, one.finding)
+    return page_of(found, frame, best_rows(rows, full), view.address)
 
 
 @router.get("/", response_class=HTMLResponse)
-def overview_page(scope: ScopeDep, since: str = DEFAULT_PERIOD) -> str:
+def overview_page(view: ViewDep) -> str:
     """The overview as HTML."""
-    return render("pages/overview.html", build_overview(scope, since))
+    return render("pages/overview.html", build_overview(view))

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from api.pages.frame import NavItem, nav
+from api.pages.frame import NavItem, nav, tools
 from api.templating import render
 
 
@@ -18,9 +18,10 @@ class ProblemPage:
     words: str
     detail: str
     nav: tuple[NavItem, ...]
+    tools: tuple[NavItem, ...]
 
 
 def problem_page(request: Request, status: int, detail: str) -> HTMLResponse:  # noqa: ARG001 - the signature of api.problems.PageOf
     """The page of an error, with the error's status."""
-    page = ProblemPage(status, HTTPStatus(status).phrase, detail, nav("", 0))
+    page = ProblemPage(status, HTTPStatus(status).phrase, detail, nav("", 0), tools(""))
     return HTMLResponse(render("pages/problem.html", page), status)

@@ -10,9 +10,12 @@ from store.queries.evidence import FleetReader, evidence
 
 
 def read_evidence(
-    scope: Scope, prices: PriceLookup | None = None, gpu_uuids: Collection[str] | None = None
+    scope: Scope,
+    prices: PriceLookup | None = None,
+    gpu_uuids: Collection[str] | None = None,
+    engine_names: Collection[str] | None = None,
 ) -> Evidence:
-    """What the rules may see of the scope's window; ``gpu_uuids`` leaves out all other GPUs."""
+    """What the rules may see of the scope's window; ``gpu_uuids`` and ``engine_names`` leave out all others."""
     return evidence(
         scope.session,
         window=scope.window,
@@ -20,6 +23,7 @@ def read_evidence(
         site=site(scope.session, scope.settings, scope.window.to_ms - 1),
         price_of=prices or price_lookup(scope.session, scope.settings),
         gpu_uuids=gpu_uuids,
+        engine_names=engine_names,
     )
 
 

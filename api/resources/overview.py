@@ -1,35 +1,43 @@
-"""The overview: spend and idle, the funnel, days, the fleet and what to do first. Reads hours, never raw samples."""
+"""The overview: spend and idle, the funnel, days, hosts and what to do first. Reads sums of the ledger, never raw samples."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Final
 
+from api.ranking import rank
 from api.resources import funnel
-from api.resources.advise import last_run
+from api.resources.advise import last_totals
 from api.resources.by import By
-from api.resources.overview_model import Day, FleetLine, Money, Overview, Previous
+from api.resources.gpu_totals import GpuTotal, gpu_totals
+from api.resources.overview_model import Day, HostLine, Money, Overview, Previous, Proven
 from api.resources.places import place_lookup
-from api.resources.pricing import price_lookup, spec_of
 from api.resources.report import Question, report
+from api.resources.report_filters import NO_FILTERS, Filters
 from api.resources.report_parts import MONEY, SPENT_USD, USAGE
 from api.resources.report_sum import LineSum, Sums, merged, ratio
 from api.resources.scope import Scope
+from api.resources.waste import waste
 from core.activity import Activity
-from core.clock import from_ms, to_ms
-from core.evidence import Price, Window
+from core.clock import to_ms
+from core.evidence import Window
 from core.finding import Status
 from core.units import HOUR_MS, J_PER_KWH
+from core.verification import Ledger
 from ledger.calendar import Calendar
 from ledger.carbon import Carbon
-from store.queries import fleet, meta, recommendations
-from store.queries.fleet import FleetGpu
-from store.queries.hour_sums import Stretches, gpu_sums
+from store.queries import meta, recommendations, verifications
+from store.queries.gpu_now import GpuNow, gpus_now
+from store.queries.gpu_strips import Strip, main_activities
 from store.queries.hours import bounds
 from store.queries.recommendations import Recommendation
+from store.queries.verifications import KeptVerification
 
 AMOUNTS: Final = tuple(dict.fromkeys([*MONEY, *USAGE, *SPENT_USD]))
 BEST: Final = 5
+HOSTS_SHOWN: Final = 15
 STRIP_HOURS: Final = 24
 ENOUGH_OF_BEFORE: Final = 0.9
 """A change is only stated against a period whose time was nearly all there."""
@@ -38,65 +46,54 @@ WAITING: Final = (Status.OPEN, Status.REOPENED, Status.CLAIMED)
 
 
 def overview(scope: Scope) -> Overview:
-    """Everything the overview and the weekly report say of the scope's window."""
-    by_gpu = {key[0] or "": one for key, one in _report(scope, By.GPU).items()}
-    known = [gpu for gpu in fleet.gpus(scope.session) if gpu.identity.gpu_uuid in by_gpu]
-    prices = _Prices(scope)
-    whole = merged(by_gpu.values())
-    waiting = sorted(recommendations.listing(scope.session, WAITING), key=_rank)
-    newest = bounds(scope.session)
-    last = last_run(scope.session)
+    """Everything the overview says of the scope's window; sums only, so that a thousand GPUs cost little more than ten."""
+    session = scope.session
+    by_day = _report(scope, By.DAY)
+    whole = merged(by_day.values())
+    totals = gpu_totals(scope)
+    cards = [one for one in gpus_now(session) if one.id in totals]
+    waiting = recommendations.listing(session, WAITING, brief=True)
+    waiting.sort(key=lambda item: (rank(item.finding), item.id))
+    newest = bounds(session)
+    last = last_totals(session)
+    lines = _host_lines(scope, cards, totals, waiting)
+    unpriced = {card.model or "a GPU of unknown model" for card in cards if totals[card.id].cost_usd is None}
     return Overview(
         window=scope.window,
         now_ms=scope.now_ms,
-        simulated=scope.settings.simulated or meta.simulated(scope.session),
+        simulated=scope.settings.simulated or meta.simulated(session),
         has_data=whole.whole("covered_ms") > 0,
         freshness_s=None if newest is None else max(0.0, (scope.now_ms - newest.to_ms) / 1000),
         coverage_ratio=ratio(whole.whole("covered_ms"), whole.whole("known_ms")),
-        host_count=len({gpu.identity.host for gpu in known if gpu.identity.host is not None}),
-        gpu_count=len(known),
-        money=_money(whole),
-        previous=_previous(scope, whole),
-        price_note=price_note(known, prices),
+        host_count=len({card.host for card in cards if card.host is not None}),
+        gpu_count=len(cards),
+        money=money_of(whole),
+        previous=previous(scope, whole),
+        price_note=price_note(whole, unpriced),
         energy_kwh=None if whole.energy_j is None else whole.energy_j / J_PER_KWH,
         site_kwh=whole.site_kwh,
         carbon_g=whole.carbon_g,
         carbon_note=carbon_note(
-            place_lookup(scope.session, scope.settings).common_terms(scope.window.to_ms - 1).carbon
+            place_lookup(session, scope.settings).common_terms(scope.window.to_ms - 1).carbon
         ),
         funnel=tuple(funnel.steps(whole)),
-        days=days(scope),
-        totals=None if last is None else last.totals,
-        recommendations=tuple(waiting[:BEST]),
+        days=days_of(scope, by_day),
+        totals=None if last is None else last[0],
+        recommendations=tuple(waiting),
         open_count=len(waiting),
-        not_evaluated_count=None if last is None else len(last.not_evaluated),
-        fleet=_fleet(known, by_gpu, prices, waiting, strip_of=strips(scope, by_gpu)),
+        not_evaluated_count=None if last is None else last[1],
+        waste=waste(whole),
+        proven=proven(verifications.listing(session)),
+        hosts=lines,
     )
 
 
-def _report(scope: Scope, by: By) -> Sums:
-    return report(scope, Question((by,), AMOUNTS, money=True))
+def _report(scope: Scope, by: By, filters: Filters = NO_FILTERS) -> Sums:
+    return report(scope, Question((by,), AMOUNTS, money=True, filters=filters))
 
 
-class _Prices:
-    """Price of a GPU in the last hour that was known of it in the window."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._lookup = price_lookup(scope.session, scope.settings)
-        self._to_ms = scope.window.to_ms
-
-    def price(self, gpu: FleetGpu) -> Price | None:
-        """None: unpriced."""
-        until_ms = self._to_ms if gpu.last_seen_ms is None else min(self._to_ms, gpu.last_seen_ms)
-        return self._lookup(gpu.identity, self.gpu_key(gpu), until_ms - 1)
-
-    def gpu_key(self, gpu: FleetGpu) -> str | None:
-        """Its row in the GPU catalogue; None where the name resolves to none."""
-        spec = spec_of(gpu.identity)
-        return None if spec is None else spec.gpu_key
-
-
-def _money(whole: LineSum) -> Money:
+def money_of(whole: LineSum) -> Money:
+    """Spend, idle part, energy of lines added up."""
     return Money(
         spend_usd=whole.spend_usd,
         idle_usd=whole.usd("idle_cost_usd"),
@@ -109,30 +106,22 @@ def _money(whole: LineSum) -> Money:
     )
 
 
-def _previous(scope: Scope, now: LineSum) -> Previous | None:
+def previous(scope: Scope, now: LineSum, filters: Filters = NO_FILTERS) -> Previous | None:
     """The same length of time before; None when its data do not fill it."""
     length = scope.window.to_ms - scope.window.from_ms
     window = Window(scope.window.from_ms - length, scope.window.from_ms)
     data = bounds(scope.session)
     if data is None or window.to_ms - max(window.from_ms, data.from_ms) < ENOUGH_OF_BEFORE * length:
         return None
-    before = merged(_report(replace(scope, window=window), By.KIND).values())
+    before = merged(_report(replace(scope, window=window), By.KIND, filters).values())
     then, spend = before.spend_usd, now.spend_usd
     change = float((spend - then) / then) if then and spend is not None else None
     return Previous(window, then, before.usd("idle_cost_usd"), change)
 
 
-def price_note(known: Sequence[FleetGpu], prices: _Prices) -> str:
-    """Whose prices the figures rest on, of when, and whether they had aged by then, for people."""
-    found: set[str] = set()
-    unpriced: set[str] = set()
-    for gpu in known:
-        price = prices.price(gpu)
-        if price is None:
-            unpriced.add(prices.gpu_key(gpu) or gpu.identity.model or "a GPU of unknown model")
-        else:
-            found.add(price.basis)
-    said = sorted(found)
+def price_note(whole: LineSum, unpriced: Collection[str]) -> str:
+    """Whose prices the figures rest on, of when, and which models have none, for people."""
+    said = [] if whole.basis is None else whole.basis.split("; ")
     said += [f"no price for {model}" for model in sorted(unpriced)]
     return "; ".join(said) or "no prices: no GPUs"
 
@@ -145,9 +134,13 @@ def carbon_note(factor: Carbon | None) -> str:
     return f"{factor.g_per_kwh:g} gCO2e/kWh: {factor.code}{year}, {factor.method}, location-based"
 
 
-def days(scope: Scope) -> tuple[Day, ...]:
+def days(scope: Scope, filters: Filters = NO_FILTERS) -> tuple[Day, ...]:
     """Cost and time of each accounting day by activity, oldest first; a day without lines is there, empty."""
-    sums = _report(scope, By.DAY)
+    return days_of(scope, _report(scope, By.DAY, filters))
+
+
+def days_of(scope: Scope, sums: Sums) -> tuple[Day, ...]:
+    """The same of lines that are added up by day already."""
     found = []
     for day in Calendar(scope.settings.accounting_time_zone).days(scope.window.from_ms, scope.window.to_ms):
         one = sums.get((day.key,), LineSum())
@@ -164,59 +157,67 @@ def days(scope: Scope) -> tuple[Day, ...]:
     return tuple(found)
 
 
-def _fleet(
-    known: Sequence[FleetGpu],
-    by_gpu: Mapping[str, LineSum],
-    prices: _Prices,
-    waiting: Sequence[Recommendation],
-    *,
-    strip_of: Mapping[str, tuple[Activity | None, ...]],
-) -> tuple[FleetLine, ...]:
-    advice: dict[str, Recommendation] = {}
+def _host_lines(
+    scope: Scope, cards: Sequence[GpuNow], totals: Mapping[int, GpuTotal], waiting: Sequence[Recommendation]
+) -> tuple[HostLine, ...]:
+    """Hosts, those with most idle money first; the first few with their strips."""
+    by_host: dict[str | None, list[GpuNow]] = {}
+    for card in cards:
+        by_host.setdefault(card.host, []).append(card)
+    best: dict[str, Recommendation] = {}
     for item in waiting:
         for gpu_uuid in item.finding.gpu_uuids:
-            advice.setdefault(gpu_uuid, item)
-    lines = []
-    for gpu in known:
-        identity, latest = gpu.identity, gpu.latest
-        one = by_gpu[identity.gpu_uuid]
-        price = prices.price(gpu)
-        lines.append(
-            FleetLine(
-                gpu_uuid=identity.gpu_uuid,
-                host=identity.host,
-                index=identity.index,
-                model=identity.model,
-                activity=None if latest is None else latest.activity,
-                busy_ratio=None if latest is None else latest.values.get("busy_ratio"),
-                power_w=None if latest is None else latest.values.get("power_w"),
-                last_sample_at=None if gpu.last_seen_ms is None else from_ms(gpu.last_seen_ms),
-                active_ratio=ratio(one.whole("active_ms"), one.named_ms),
-                coverage_ratio=ratio(one.whole("covered_ms"), one.whole("known_ms")),
-                cost_usd=one.spend_usd,
-                idle_usd=one.usd("idle_cost_usd"),
-                price_usd_per_hour=None if price is None else price.usd_per_gpu_hour,
-                strip=strip_of[identity.gpu_uuid],
-                advice=advice.get(identity.gpu_uuid),
-            )
+            best.setdefault(gpu_uuid, item)
+    lines = [
+        HostLine(
+            host=host,
+            gpus=len(inside),
+            cost_usd=_sum(totals[card.id].cost_usd for card in inside),
+            idle_usd=_sum(totals[card.id].idle_usd for card in inside),
+            advice=min(
+                (best[card.gpu_uuid] for card in inside if card.gpu_uuid in best),
+                key=lambda item: (rank(item.finding), item.id),
+                default=None,
+            ),
         )
-    return tuple(sorted(lines, key=lambda line: (line.host or "~", line.index or 0, line.gpu_uuid)))
+        for host, inside in by_host.items()
+    ]
+    lines.sort(key=lambda line: (-(line.idle_usd or Decimal(0)), line.host is None, line.host or ""))
+    shown = lines[:HOSTS_SHOWN]
+    ids = [card.id for line in shown for card in by_host[line.host]]
+    strips = main_activities(scope.session, strip_window(scope.window), ids)
+    drawn = [
+        replace(line, hours=_hours([strips[card.id] for card in by_host[line.host] if card.id in strips]))
+        for line in shown
+    ]
+    return (*drawn, *lines[HOSTS_SHOWN:])
 
 
-def strips(scope: Scope, gpu_uuids: Iterable[str]) -> dict[str, tuple[Activity | None, ...]]:
-    """The activity with most time in each of the window's last 24 clock hours, by GPU; None without samples."""
-    end = scope.window.to_ms + -scope.window.to_ms % HOUR_MS
-    grid = range(end - STRIP_HOURS * HOUR_MS, end, HOUR_MS)
-    main: dict[tuple[str, int], Activity] = {}
-    for row in gpu_sums(scope.session, Window(grid.start, grid.stop), Stretches(HOUR_MS)):
-        if row.seconds:
-            main[row.gpu_uuid, row.from_ms] = max(row.seconds, key=row.seconds.__getitem__)
-    return {gpu_uuid: tuple(main.get((gpu_uuid, at)) for at in grid) for gpu_uuid in gpu_uuids}
+def _hours(strips: Sequence[Strip]) -> tuple[Mapping[Activity, int], ...]:
+    """GPUs by main activity in each clock hour of their strips."""
+    return tuple(Counter(one for one in hour if one is not None) for hour in zip(*strips, strict=True))
 
 
-def _rank(item: Recommendation) -> tuple[float, float, float, int]:
-    """Most money first, then capacity, then energy."""
-    saving = item.finding.saving
-    figures = (saving.cash_usd_month, saving.capacity_gpu_h_month, saving.energy_kwh_month)
-    cash, capacity, energy = (0.0 if figure is None else -figure.p50 for figure in figures)
-    return cash, capacity, energy, item.id
+def strip_window(window: Window) -> Window:
+    """The last 24 clock hours of a window."""
+    end = window.to_ms + -window.to_ms % HOUR_MS
+    return Window(end - STRIP_HOURS * HOUR_MS, end)
+
+
+def proven(cases: Iterable[KeptVerification]) -> tuple[Proven, ...]:
+    """Verified savings added up, each kind on its own; a refusal has no figure and is in none. Pure."""
+    found = []
+    for ledger in Ledger:
+        made = [one.verification for one in cases if one.verification.ledger is ledger]
+        saved = [one.saving.p50 for one in made if one.saving is not None]
+        if saved:
+            claimed = [
+                one.predicted_p50 for one in made if one.saving is not None and one.predicted_p50 is not None
+            ]
+            found.append(Proven(ledger, sum(saved), sum(claimed) if claimed else None, len(saved)))
+    return tuple(found)
+
+
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, Decimal(0)) if known else None

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 
 from api.resources.funnel import FunnelRow
+from api.resources.waste import Waste
 from core.activity import Activity
 from core.evidence import Window
 from core.finding import Totals
+from core.verification import Ledger
 from store.queries.recommendations import Recommendation
 
 
@@ -90,29 +91,32 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetLine:
-    """One GPU in the overview's fleet table.
+class HostLine:
+    """One host in the overview's fleet table.
 
     Attributes:
-        strip: its main activity in each of the last 24 clock hours of the window, oldest first; None: no samples.
-        advice: the best open recommendation that touches it.
+        host: None gathers the GPUs whose host no source names. gpus: how many cards.
+        cost_usd, idle_usd: of the window; None unpriced.
+        hours: GPUs by main activity in each of the last 24 clock hours, oldest first; only of the hosts that are shown.
+        advice: the best that waits for somebody and touches it; without evidence and chart.
     """
 
-    gpu_uuid: str
     host: str | None
-    index: int | None
-    model: str | None
-    activity: Activity | None
-    busy_ratio: float | None
-    power_w: float | None
-    last_sample_at: datetime | None
-    active_ratio: float | None
-    coverage_ratio: float | None
+    gpus: int
     cost_usd: Decimal | None
     idle_usd: Decimal | None
-    price_usd_per_hour: Decimal | None
-    strip: tuple[Activity | None, ...]
-    advice: Recommendation | None
+    hours: tuple[Mapping[Activity, int], ...] = ()
+    advice: Recommendation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Savings of one kind that later samples confirmed or refuted, a month: measured, and what had been claimed."""
+
+    ledger: Ledger
+    saved: float
+    predicted: float | None
+    cases: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +131,11 @@ class Overview:
         carbon_g: of site energy; None when unknown. carbon_note: code, year, method.
         energy_kwh: at the GPUs. site_kwh: with host share and PUE.
         totals: of the last run of the rules that was recorded, after overlap; None before the first one.
-        recommendations: best five open ones. open_count: all open ones.
+        recommendations: all that wait, without evidence and charts, but the best few groups of them: those have both.
+        open_count: all that wait.
         not_evaluated_count: judgements the last run refused; None before the first one.
-        verified_usd_month: None: nothing verified yet (comes with verification).
+        waste: where money went without work to show for it. proven: verified savings by kind; empty: none yet.
+        hosts: every host, those with most idle money first.
     """
 
     window: Window
@@ -153,4 +159,6 @@ class Overview:
     recommendations: tuple[Recommendation, ...]
     open_count: int
     not_evaluated_count: int | None
-    fleet: tuple[FleetLine, ...]
+    waste: tuple[Waste, ...] = ()
+    proven: tuple[Proven, ...] = ()
+    hosts: tuple[HostLine, ...] = ()

@@ -4,7 +4,7 @@ At *measured use* everything counts that the GPUs cost in the hours an engine wa
 busy* only the time with requests running counts: what the same tokens would cost on GPUs that never wait.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -101,9 +101,9 @@ class UnitRow:
     data_quality: Annotated[tuple[str, ...], about("What limits these figures, in short sentences.")]
 
 
-def rows(scope: Scope, by: UnitBy) -> list[UnitRow]:
-    """Every group, by name; what cannot be said comes last."""
-    found = accounts(scope)
+def rows(scope: Scope, by: UnitBy, engines: Collection[str] | None = None) -> list[UnitRow]:
+    """Every group, by name; what cannot be said comes last. ``engines``: of these, and those on their GPUs, only."""
+    found = accounts(scope, engines=engines)
     if by is UnitBy.OWNER:
         return _by_owner(scope, found)
     name: Callable[[EngineEvidence], str | None] = (

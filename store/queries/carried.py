@@ -1,8 +1,12 @@
 """Evidence on its way between two processes: hours stay where they are, and the receiver reads them with its own session."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
+from functools import cache
+from io import BytesIO
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from core.evidence import Window
@@ -11,8 +15,8 @@ from store.queries.kinds import ENGINES, GPUS, HOSTS, Kind
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from store.queries.hour_groups import Group
     from store.queries.shelves import Shelves
-    from store.queries.stored_hours import Group
 
 _KINDS: Final[Mapping[str, Kind[Any, Any]]] = {kind.name: kind for kind in (GPUS, ENGINES, HOSTS)}
 _receiver: ContextVar[tuple["Session", "Shelves"]] = ContextVar("receiver")
@@ -20,7 +24,31 @@ _receiver: ContextVar[tuple["Session", "Shelves"]] = ContextVar("receiver")
 
 def packed(value: object) -> bytes:
     """Evidence, or anything that holds some, as bytes."""
-    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    into = BytesIO()
+    _Packer(into, pickle.HIGHEST_PROTOCOL).dump(value)
+    return into.getvalue()
+
+
+class _Packer(pickle.Pickler):
+    """Packs a dataclass as a call of its class: half the time of asking each value for its state, and setting that."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """As ``pickle`` asks for it."""
+        kind: Any = type(value)
+        values_of = _values_of(kind)
+        return NotImplemented if values_of is None else (kind, values_of(value))
+
+
+@cache
+def _values_of(kind: Any) -> Callable[[Any], tuple[Any, ...]] | None:
+    """What gives the arguments that make an equal value; None of a class that is no dataclass, or packs itself."""
+    if not is_dataclass(kind) or kind.__reduce__ is not object.__reduce__:
+        return None
+    names = [field.name for field in fields(kind)]
+    if len(names) < 2 or not all(field.init for field in fields(kind)):
+        return None
+    get: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
+    return get
 
 
 def unpacked(data: bytes, session: "Session", shelves: "Shelves") -> Any:
@@ -40,7 +68,7 @@ def leaving(group: "Group[Any, Any]") -> tuple[Any, ...]:
 def _arrived(
     window: Window, kind: str, names: Mapping[int, str], pending: set[int], stale: set[int]
 ) -> "Group[Any, Any]":
-    from store.queries.stored_hours import Group
+    from store.queries.hour_groups import Group
 
     session, shelves = _receiver.get()
     return Group(session, window, _KINDS[kind], names, shelves, known=(pending, stale))

@@ -1,5 +1,7 @@
 """Events of GPUs: XID errors, lost and found cards, driver changes."""
 
+from collections.abc import Collection
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -9,8 +11,10 @@ from store.models.gpu import GpuRow
 from store.models.gpu_event import GpuEventRow
 
 
-def gpu_events(session: Session, window: Window, gpu_uuid: str | None = None) -> list[GpuEvent]:
-    """Events of one GPU (default all) within the window, by time."""
+def gpu_events(
+    session: Session, window: Window, gpu_uuid: str | None = None, kinds: Collection[str] | None = None
+) -> list[GpuEvent]:
+    """Events of one GPU (default all), of some kinds (default every one), within the window, by time."""
     row = GpuEventRow
     statement = (
         select(GpuRow.gpu_uuid, row.ts_ms, row.kind, row.message, row.code)
@@ -18,6 +22,8 @@ def gpu_events(session: Session, window: Window, gpu_uuid: str | None = None) ->
         .where(row.ts_ms >= window.from_ms, row.ts_ms < window.to_ms)
         .order_by(row.ts_ms, GpuRow.gpu_uuid, row.kind, row.message)
     )
+    if kinds is not None:
+        statement = statement.where(row.kind.in_(kinds))
     if gpu_uuid is not None:
         statement = statement.where(GpuRow.gpu_uuid == gpu_uuid)
     return [GpuEvent(*found) for found in session.execute(statement)]

@@ -26,9 +26,10 @@ from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
 from store.queries.chunks import Chunk, in_chunks
 from store.queries.fleet import gpu_counts
+from store.queries.hour_groups import Group
 from store.queries.kinds import ENGINES, GPUS, HOSTS
 from store.queries.shelves import Shelves
-from store.queries.stored_hours import Group, StoredHours
+from store.queries.stored_hours import StoredHours
 from store.queries.uses import workload_uses
 
 PriceOf = Callable[[GpuIdentity, str | None, int], Price | None]
@@ -45,6 +46,7 @@ def evidence(
     site: Site,
     price_of: PriceOf,
     gpu_uuids: Collection[str] | None = None,
+    engine_names: Collection[str] | None = None,
 ) -> Evidence:
     """Evidence of every GPU and engine that has hours in the window; of a MIG slice its card stands for it.
 
@@ -54,10 +56,16 @@ def evidence(
         now_ms: when.
         site: the site's settings.
         price_of: price in force; asked at the window's end.
-        gpu_uuids: only these GPUs, for a look at what runs on them; default all.
+        gpu_uuids, engine_names: only these, for a look at what runs there; default all.
     """
     chunks = evidence_chunks(
-        session, window=window, now_ms=now_ms, site=site, price_of=price_of, gpu_uuids=gpu_uuids
+        session,
+        window=window,
+        now_ms=now_ms,
+        site=site,
+        price_of=price_of,
+        gpu_uuids=gpu_uuids,
+        engine_names=engine_names,
     )
     return Evidence.joined([Evidence(now_ms, window, (), (), site), *chunks])
 
@@ -70,27 +78,37 @@ def evidence_chunks(
     site: Site,
     price_of: PriceOf,
     gpu_uuids: Collection[str] | None = None,
+    engine_names: Collection[str] | None = None,
     chunk_gpus: int = CHUNK_GPUS,
 ) -> Iterator[Evidence]:
     """The same evidence in chunks of about ``chunk_gpus`` GPUs: whole hosts, engines with all of their GPUs' hosts."""
     fleet = FleetReader(session, window=window, now_ms=now_ms, site=site, price_of=price_of)
-    for chunk in fleet_chunks(session, gpu_uuids=gpu_uuids, chunk_gpus=chunk_gpus):
+    for chunk in fleet_chunks(session, gpu_uuids=gpu_uuids, engine_names=engine_names, chunk_gpus=chunk_gpus):
         seen = fleet.read(chunk)
         if seen is not None:
             yield seen
 
 
 def fleet_chunks(
-    session: Session, *, gpu_uuids: Collection[str] | None = None, chunk_gpus: int = CHUNK_GPUS
+    session: Session,
+    *,
+    gpu_uuids: Collection[str] | None = None,
+    engine_names: Collection[str] | None = None,
+    chunk_gpus: int = CHUNK_GPUS,
 ) -> list[Chunk]:
     """The fleet, or a part of it, cut into chunks as of ``evidence_chunks``; nothing of them is read yet."""
     connection = session.connection()
     every_gpu = known_gpus(connection)
     engines = known_engines(connection, every_gpu)
+    hosts = known_hosts(connection)
     on_host = gpu_counts(every_gpu)
     wanted = None if gpu_uuids is None else set(gpu_uuids)
     gpus = [gpu for gpu in every_gpu if wanted is None or gpu.identity.gpu_uuid in wanted]
-    return list(in_chunks(gpus, engines, known_hosts(connection), on_host, chunk_gpus))
+    if engine_names is not None:
+        engines = [engine for engine in engines if engine.identity.engine in engine_names]
+        places = {gpu.identity.host for gpu in gpus}
+        hosts = [host for host in hosts if host.name in places]
+    return list(in_chunks(gpus, engines, hosts, on_host, chunk_gpus))
 
 
 class FleetReader:
@@ -154,7 +172,8 @@ class _ChunkReader:
                 gpu_key=gpu_key,
                 hours=StoredHours(self._gpu_group, gpu.id),
                 first_sample_ms=gpu.first_sample_ms,
-                last_sample_ms=gpu.seen_until_ms,
+                # Of a window in the past nobody knows yet what came after it.
+                last_sample_ms=min(gpu.seen_until_ms, self._window.to_ms),
                 price=price_of(identity, gpu_key, self._window.to_ms),
                 bare_idle_w=idle_w.get(gpu.id),
                 host_gpu_count=self._chunk.on_host[identity.host] if identity.host is not None else 1,

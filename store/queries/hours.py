@@ -15,7 +15,7 @@ from core.evidence import Window
 from core.hours import EngineHour, GpuHour, HostHour, UsageHour
 from core.readings import WorkloadKey
 from core.units import HOUR_MS
-from store.hour_rows import engine_hour_of, gpu_hour_of, host_hour_of
+from store.hour_rows import engine_hour_of, host_hour_of
 from store.keys import attributes_of
 from store.models.engine import EngineRow
 from store.models.engine_hour import EngineHourRow
@@ -25,6 +25,8 @@ from store.models.host import HostRow
 from store.models.host_hour import HostHourRow
 from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
+from store.queries.plain_rows import plain_rows
+from store.rows_as_hours import GPU_FIGURES, gpu_hour_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ def gpu_hours(session: Session, window: Window, gpu_uuids: Collection[str] | Non
     """Hours of GPUs (default all), by GPU and time."""
     table = GpuHourRow.__table__
     statement = (
-        select(table, GpuRow.gpu_uuid)
+        select(GpuRow.gpu_uuid, table.c.hour_ms, *(table.c[name] for name in GPU_FIGURES))
         .join(GpuRow, GpuRow.id == table.c.gpu_id)
         .where(*within(table.c.hour_ms, window))
         .order_by(GpuRow.gpu_uuid, table.c.hour_ms)
     )
     if gpu_uuids is not None:
         statement = statement.where(GpuRow.gpu_uuid.in_(gpu_uuids))
-    return [gpu_hour_of(row, row["gpu_uuid"]) for row in session.execute(statement).mappings().all()]
+    return [gpu_hour_in(row[0], row[1], row[2:]) for row in plain_rows(session, statement)]
 
 
 def engine_hours(session: Session, window: Window, engine: str | None = None) -> list[EngineHour]:

@@ -3,21 +3,14 @@
 What was read is kept on shelves of bounded size: memory follows what is looked at together, not the fleet.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
-from core.days import day_of, folded_by_day, seen_hours
-from core.evidence import Window
+from core.days import day_of, seen_hours
 from core.series import (
     D,
     H,
     HourSeries,
-    Masks,
     busy_by_median_of,
     ends_of,
     last_of_masks,
@@ -25,190 +18,10 @@ from core.series import (
     starts_of_masks,
 )
 from core.units import DAY_MS, HOUR_MS
-from store.models.day_pending import DayPendingRow
-from store.queries.carried import leaving
-from store.queries.hours import within
-from store.queries.kinds import Kind
-from store.queries.plain_rows import plain_rows
-from store.queries.shelves import Shelves
-from store.rows_as_hours import StoredEngineHour, StoredGpuHour, parse_together, stored_columns
+from store.queries.hour_groups import Group
+from store.rows_as_hours import StoredEngineHour, parse_together
 
 V = TypeVar("V")
-
-
-class Group(Generic[H, D]):
-    """Subjects of one kind whose days are read together."""
-
-    def __init__(
-        self,
-        session: Session,
-        window: Window,
-        kind: Kind[H, D],
-        names: Mapping[int, str],
-        shelves: Shelves,
-        *,
-        known: tuple[set[int], set[int]] | None = None,
-    ) -> None:
-        """Find out which days the day table can answer for.
-
-        Args:
-            session: open as long as hours are touched.
-            window: hours that overlap it count.
-            kind: of subject. names: the subjects by key.
-            shelves: where what was read is kept.
-            known: days that the day table cannot answer for, of all time and of the window; None: find out.
-        """
-        self._session = session
-        self.window = window
-        self.kind = kind
-        self.names = names
-        self._shelves = shelves
-        if known is None:
-            pending = self._pending_days()
-            known = pending, {day for day in pending if self._touches(day)} | self._cut_days()
-        self.pending, self.stale = known
-
-    def same(self, masks: Masks) -> Masks:
-        """As of ``Shelves``."""
-        return self._shelves.same(masks)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For another process, which has a session of its own."""
-        return leaving(self)
-
-    def _touches(self, day_ms: int) -> bool:
-        return day_ms + DAY_MS > day_of(self.window.from_ms) and day_ms < self.window.to_ms
-
-    def _pending_days(self) -> set[int]:
-        """Days on which the day of some subject is not yet what its hours say."""
-        row = DayPendingRow
-        statement = (
-            select(row.day_ms).distinct().where(row.kind == self.kind.name, row.entity_id.in_(self.names))
-        )
-        return set(self._session.execute(statement).scalars())
-
-    def _cut_days(self) -> set[int]:
-        """Days at the window's edges of which some subject has hours on both sides of the edge."""
-        window, days = self.window, self.kind.days.c
-        cut: set[int] = set()
-        for day_ms in {day_of(window.from_ms), day_of(max(window.to_ms - 1, window.from_ms))}:
-            inside = sum(
-                1 << at for at in range(24) if window.from_ms - HOUR_MS < day_ms + at * HOUR_MS < window.to_ms
-            )
-            outside = (1 << 24) - 1 - inside
-            if not outside:
-                continue
-            statement = select(days.day_ms).where(
-                days[self.kind.key].in_(self.names),
-                days.day_ms == day_ms,
-                days.seen.op("&")(outside) != 0,
-            )
-            if self._session.execute(statement.limit(1)).first() is not None:
-                cut.add(day_ms)
-        return cut
-
-    def days(self, key: int) -> Sequence[D]:
-        """Days of one subject in the window."""
-        of_all: Mapping[int, Sequence[D]] = self._shelves.days.get(self, self._read_days)
-        return of_all.get(key, ())
-
-    def outlines(self, key: int) -> Sequence[D]:
-        """The same without their ``whole``: a part of each row."""
-        of_all: Mapping[int, Sequence[D]] = self._shelves.days.get(
-            (self, "outlines"), lambda: self._read_days(self.kind.outline_columns)
-        )
-        return of_all.get(key, ())
-
-    def present(self) -> Collection[int]:
-        """Keys of the subjects that have hours in the window."""
-        return self._shelves.days.get(self, self._read_days).keys()
-
-    def _read_days(self, columns: Sequence[str] | None = None) -> Mapping[int, Sequence[D]]:
-        days, kind = self.kind.days.c, self.kind
-        statement = (
-            select(days[kind.key], *(days[name] for name in columns or kind.day_columns))
-            .where(
-                days[kind.key].in_(self.names),
-                days.day_ms >= day_of(self.window.from_ms),
-                days.day_ms < self.window.to_ms,
-            )
-            .order_by(days[kind.key], days.day_ms)
-        )
-        found: dict[int, list[tuple[int, D]]] = {}
-        for row in plain_rows(self._session, statement):
-            if row[1] not in self.stale:
-                found.setdefault(row[0], []).append((row[1], kind.day_in(self.names[row[0]], row[1:])))
-        for day_ms in sorted(self.stale):
-            for key, hours in groupby(
-                self._rows(self.names, day_ms, day_ms + DAY_MS), key=lambda row: row[0]
-            ):
-                read = [self._hour(row) for row in hours]
-                found.setdefault(key, []).extend((day_ms, day) for day in folded_by_day(read, kind.fold))
-        return {
-            key: tuple(day for _, day in sorted(of, key=lambda each: each[0])) for key, of in found.items()
-        }
-
-    def hours(self, key: int, from_ms: int | None = None, to_ms: int | None = None) -> Sequence[H]:
-        """Hours of one subject in the window, or of a part of it."""
-        found: Sequence[H] = self._shelves.hours.get(
-            (self, key, from_ms, to_ms),
-            lambda: tuple(map(self._hour, self._rows([key], from_ms, to_ms))),
-        )
-        return found
-
-    def hours_of_each(self, keys: Collection[int], from_ms: int) -> Mapping[int, Sequence[H]]:
-        """Hours of several subjects that begin at or after a time, in one query; those without any are absent."""
-        rows = groupby(self._rows(keys, from_ms, None), key=itemgetter(0))
-        return {key: [self._hour(row) for row in of] for key, of in rows}
-
-    def columns(self, key: int, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
-        """Some columns of the hours of one subject in the window."""
-        hours, kind = self.kind.hours.c, self.kind
-
-        def read() -> Sequence[V]:
-            statement = (
-                select(*(hours[name] for name in names))
-                .where(hours[kind.key] == key, *within(hours.hour_ms, self.window))
-                .order_by(hours.hour_ms)
-            )
-            return list(map(make, plain_rows(self._session, statement)))
-
-        found: Sequence[V] = self._shelves.hours.get((self, key, make, *names), read)
-        return found
-
-    def read_columns(
-        self, keys: Collection[int], names: Sequence[str], make: Callable[[Sequence[Any]], V]
-    ) -> None:
-        """Have ``columns`` of several subjects on the shelf, by one query."""
-        hours, kind = self.kind.hours.c, self.kind
-        statement = (
-            select(*(hours[name] for name in names), hours[kind.key])
-            .where(hours[kind.key].in_(keys), *within(hours.hour_ms, self.window))
-            .order_by(hours[kind.key], hours.hour_ms)
-        )
-        for key, rows in groupby(plain_rows(self._session, statement), key=itemgetter(-1)):
-            found = [make(row[:-1]) for row in rows]
-            self._shelves.hours.get((self, key, make, *names), lambda found=found: found)  # type: ignore[misc]
-
-    def kept(self, key: int) -> Sequence[H] | None:
-        """All hours of one subject, if they were read already."""
-        return self._shelves.hours.peek((self, key, None, None))
-
-    def _rows(self, keys: Collection[int], from_ms: int | None, to_ms: int | None) -> Sequence[Sequence[Any]]:
-        hours, kind = self.kind.hours.c, self.kind
-        statement = (
-            select(hours[kind.key], hours.hour_ms, *(hours[name] for name in kind.hour_figures))
-            .where(hours[kind.key].in_(keys), *within(hours.hour_ms, self.window))
-            .order_by(hours[kind.key], hours.hour_ms)
-        )
-        if from_ms is not None:
-            statement = statement.where(hours.hour_ms >= from_ms)
-        if to_ms is not None:
-            statement = statement.where(hours.hour_ms < to_ms)
-        return plain_rows(self._session, statement)
-
-    def _hour(self, row: Sequence[Any]) -> H:
-        return self.kind.hour_in(self.names[row[0]], row[1], row[2:])
 
 
 class StoredHours(HourSeries[H, D]):
@@ -255,8 +68,7 @@ class StoredHours(HourSeries[H, D]):
         """Its days, or all of them merged."""
         if self._parts is not None:
             return self._parts
-        days: Sequence[Any] = self.days
-        return [day.whole for day in days]
+        return self._group.wholes(self._key)
 
     @property
     def outlines(self) -> Sequence[D]:
@@ -266,12 +78,6 @@ class StoredHours(HourSeries[H, D]):
     def busy_by_median(self) -> Mapping[float, tuple[int, int]]:
         """Of an engine: its busy hours, and their busy seconds, by the median batch of the hour."""
         return super().busy_by_median() if self._medians is None else self._medians
-
-    def figures(self, names: Sequence[str]) -> Sequence[Sequence[Any]]:
-        """Columns of its parts, by the names that ``column_of`` knows."""
-        if self._parts is not None or not all(isinstance(part, StoredGpuHour) for part in self.parts):
-            return super().figures(names)
-        return stored_columns(self.parts, names)
 
     def starts(self) -> Sequence[int]:
         """When each hour begins."""

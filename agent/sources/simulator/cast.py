@@ -18,6 +18,9 @@ from core.units import DAY_MS, GIB, HOUR_MS
 HISTORY_DAYS: Final = 30
 EMPTY_SINCE_DAYS: Final = 11
 """The node that nobody uses any more has been empty for that long."""
+HANDED_ON_H: Final = 372
+"""Hours before the anchor (fifteen and a half days) at which an idle notebook's GPU was given to the queue as well: long
+enough ago that before and after can be compared."""
 STUCK_SINCE_H: Final = 31
 SILENT_H: Final = (149, 144)
 """Hours before the anchor between which the agent of ``lab-01`` was down."""
@@ -174,7 +177,6 @@ def _pretraining(index: int) -> Program:
 
 def _lab(anchor_ms: int, parked: Server) -> tuple[Seat, ...]:
     long = Since(anchor_ms - 41 * DAY_MS)
-    notebook = ByDay(Batch(L40S, 17.0 * GIB, 0.7, 0.2, 0.3, 301), 10.0, 12.0)
     stuck_ms = anchor_ms - STUCK_SINCE_H * HOUR_MS
     finetuning = [_finetuning(stuck_ms, rank) for rank in range(2)]
     hot = Overheating(
@@ -183,7 +185,7 @@ def _lab(anchor_ms: int, parked: Server) -> tuple[Seat, ...]:
     speech = ByDay(Batch(L40S, 9.0 * GIB, 0.3, 0.06, 0.12, 330), 6.0, 22.0)
     programs: tuple[Program, ...] = (
         parked,
-        Job("jupyter-kernel", "tomas", 5_512, long, notebook),
+        _notebook(anchor_ms),
         *(
             Job("python train_unet.py", "lena", 9_144 + n, long, InputBound(L40S, 27.0 * GIB, 340 + n))
             for n in range(2)
@@ -193,6 +195,21 @@ def _lab(anchor_ms: int, parked: Server) -> tuple[Seat, ...]:
         Job("whisper-worker", "svc-speech", 7_301, long, speech),
     )
     return tuple(Seat("lab-01", index, L40S, program) for index, program in enumerate(programs))
+
+
+def _notebook(anchor_ms: int) -> Program:
+    """Held day and night for two hours of work, until it was started on demand and the queue got the rest."""
+    handed_on_ms = anchor_ms - HANDED_ON_H * HOUR_MS
+    work = Batch(L40S, 17.0 * GIB, 0.7, 0.2, 0.3, 301)
+    held = Since(anchor_ms - 41 * DAY_MS, handed_on_ms)
+    queued = Batch(L40S, 21.0 * GIB, 0.88, 0.31, 0.42, 302)
+    return InTurn(
+        (
+            Job("jupyter-kernel", "tomas", 5_512, held, ByDay(work, 10.0, 12.0)),
+            Job("jupyter-kernel", "tomas", 5_512, Office(10.0, 12.0), work),
+            Job("python embed_archive.py", "svc-batch", 19_330, Since(handed_on_ms), queued),
+        )
+    )
 
 
 def _finetuning(stuck_ms: int, rank: int) -> Program:

@@ -1,0 +1,76 @@
+"""What GPUs drew in each activity: seconds and joules of days, and of hours where no day row says it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from core.activity import Activity
+from core.evidence import Window
+from core.units import DAY_MS
+from store.models.day_pending import DayPendingRow
+from store.models.gpu import GpuRow
+from store.models.gpu_day import GpuDayRow
+from store.models.gpu_hour import GpuHourRow
+from store.queries.hours import within
+from store.queries.plain_rows import plain_rows
+
+Watts = dict[str, dict[Activity, float]]
+"""Mean power by GPU UUID and activity; what is not known is not there."""
+_ACTIVITIES: Final = tuple(Activity)
+
+
+def watts_by_activity(session: Session, window: Window) -> Watts:
+    """Mean power of each GPU in each activity over the hours that overlap the window."""
+    sums: dict[str, list[float | None]] = {}
+    for row, where in _pieces(session, window):
+        for gpu_uuid, *values in _sums(session, row, where):
+            known = sums.get(gpu_uuid)
+            sums[gpu_uuid] = values if known is None else list(map(_added, known, values))
+    found: Watts = {}
+    for gpu_uuid, values in sums.items():
+        of = zip(_ACTIVITIES, values[: len(_ACTIVITIES)], values[len(_ACTIVITIES) :], strict=True)
+        found[gpu_uuid] = {activity: j / s for activity, s, j in of if s and j is not None}
+    return found
+
+
+Piece = tuple[type[GpuDayRow] | type[GpuHourRow], list[ColumnElement[bool]]]
+
+
+def _pieces(session: Session, window: Window) -> list[Piece]:
+    """Whole UTC days from their rows; the window's edges and days that wait to be made from hours."""
+    first, last = -(-window.from_ms // DAY_MS) * DAY_MS, window.to_ms // DAY_MS * DAY_MS
+    if last <= first:
+        return [(GpuHourRow, list(within(GpuHourRow.hour_ms, window)))]
+    pending = set(
+        session.execute(
+            select(DayPendingRow.day_ms)
+            .where(DayPendingRow.kind == "gpu", DayPendingRow.day_ms >= first, DayPendingRow.day_ms < last)
+            .distinct()
+        ).scalars()
+    )
+    days = [GpuDayRow.day_ms >= first, GpuDayRow.day_ms < last]
+    if pending:
+        days.append(GpuDayRow.day_ms.not_in(pending))
+    spans = [(window.from_ms, first), (last, window.to_ms), *((day, day + DAY_MS) for day in sorted(pending))]
+    edges: list[Piece] = [
+        (GpuHourRow, list(within(GpuHourRow.hour_ms, Window(start, end))))
+        for start, end in spans
+        if start < end
+    ]
+    return [(GpuDayRow, days), *edges]
+
+
+def _sums(
+    session: Session, row: type[GpuDayRow] | type[GpuHourRow], where: Sequence[ColumnElement[bool]]
+) -> list[tuple[str, *tuple[float | None, ...]]]:
+    columns = [func.sum(getattr(row, f"{one.value}_{unit}")) for unit in "sj" for one in _ACTIVITIES]
+    inner = select(row.gpu_id, *columns).where(*where).group_by(row.gpu_id).subquery()
+    names = inner.c[1:]
+    statement = select(GpuRow.gpu_uuid, *names).join(inner, inner.c.gpu_id == GpuRow.id)
+    return [tuple(one) for one in plain_rows(session, statement)]
+
+
+def _added(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else one + other
