@@ -9,7 +9,8 @@ import pytest
 from fleet_for_tests import ENGINE, H100, HOUR, MINUTE, NOW, T0, A, B, C, fill, settings_for
 from sqlalchemy import text
 
-from api.pages import gpu as gpu_page
+from api.pages import gpu_money
+from api.pages.view import Address, View
 from api.resources import costs, energy, engines, funnel, gpus, hosts, usage
 from api.resources.by import By
 from api.resources.scope import Scope, default_window, scope_of
@@ -133,9 +134,11 @@ def test_a_gpus_page_costs_what_the_table_says(filled_scope: Scope, minutes: tup
     table = by_key(
         costs.rows(scope_of(filled_scope.session, filled_scope.settings, NOW, str(iso(start)), str(iso(end))))
     )
-    asked = replace(filled_scope, window=Window(start, end))
+    address = Address("/gpus", ())
+    asked = View(replace(filled_scope, window=Window(start, end)), address)
     for gpu in fleet.gpus(filled_scope.session):
-        money, row = gpu_page.money(asked, gpu), table.get(gpu.identity.gpu_uuid)
+        uuid = gpu.identity.gpu_uuid
+        money, row = gpu_money.money(asked, gpu.identity, f"/gpus/{uuid}"), table.get(uuid)
         said = (money.cost_usd, money.idle_usd, money.unseen_usd)
         assert said == (
             (None,) * 3 if row is None else (row.cost_usd, row.idle_cost_usd, row.unseen_cost_usd)

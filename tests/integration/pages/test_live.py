@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -92,7 +93,9 @@ def statements(url: str) -> list[str]:
 
 
 def live(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(scenario())  # type: ignore[arg-type]
+    """Runs a scenario in a thread of its own: Playwright keeps a loop running in the main one."""
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(asyncio.run, scenario()).result()  # type: ignore[arg-type]
 
 
 def store(url: str, slot: int, **values: float) -> None:
