@@ -173,10 +173,12 @@
   let wanted = null;
   let timer = 0;
 
+  // What is shown; before the first series has come, what the server drew: a step taken then counts from it.
+  const span = () => (shown ? [shown.from_s, shown.to_s] : first);
+
   // Keys repeat faster than a server should be asked: the charts move at once, the series follows.
   function go(from, to, delay = 0) {
-    if (!shown) return;
-    if (!wanted) trail.push([shown.from_s, shown.to_s]);
+    if (!wanted) trail.push(span());
     wanted = fit(from, to);
     preview(...wanted);
     clearTimeout(timer);
@@ -199,7 +201,7 @@
   const KEYS = { ArrowLeft: "left", ArrowRight: "right", "+": "closer", "=": "closer", "-": "wider", "−": "wider", PageUp: "earlier", PageDown: "later", Home: "whole", 0: "whole" };
 
   function step(name, delay) {
-    if (shown) go(...STEPS[name](...(wanted ?? [shown.from_s, shown.to_s])), delay);
+    go(...STEPS[name](...(wanted ?? span())), delay);
   }
 
   function select(u) {

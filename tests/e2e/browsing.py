@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pytest
 import uvicorn
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
@@ -19,6 +20,12 @@ WIDE: Final = {"width": 1280, "height": 900}
 PHONE: Final = {"width": 390, "height": 844}
 FRAGMENTS: Final = frozenset({"/search/quick", "/report/preview"})
 """Parts of pages: what the search box shows while one types, the mail as it will be."""
+DRAWN: Final = """() => {
+  const zoom = document.querySelector("[data-series]");
+  if (zoom && !zoom.classList.contains("drawn")) return false;
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))));
+}"""
+"""A GPU's charts come after the page, and what watches sizes acts a frame later."""
 
 
 def page_routes() -> tuple[str, ...]:
@@ -88,3 +95,19 @@ class Visit:
     def _asked(self, dialog: object) -> None:
         self.complaints.append(f"dialog: {dialog.message}")  # type: ignore[attr-defined]
         dialog.dismiss()  # type: ignore[attr-defined]
+
+
+def open_page(site: Site, pattern: str, page: Page, *, scripts: bool = True) -> None:
+    """Open the page of that pattern and wait for its charts, or skip where the fleet has none."""
+    if pattern not in site.pages:
+        pytest.skip(f"the {site.name} fleet has no {pattern}")
+    answer = page.goto(site.url + site.pages[pattern])
+    assert answer is not None
+    assert answer.status == 200
+    if scripts:
+        settle(page)
+
+
+def settle(page: Page) -> None:
+    """Wait until everything is drawn that a page draws by itself."""
+    page.wait_for_function(DRAWN)

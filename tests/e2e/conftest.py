@@ -10,8 +10,11 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from store.engine import dispose_engine
-from tests.e2e.browsing import Site, served
+from tests.e2e.browsing import WIDE, Site, Visit, served
 from tests.e2e.sites import RECIPES, pages_of
+from tests.integration.api.agents_for_tests import deliver
+from tests.integration.api.fleet_for_tests import NOW, fill, settings_for
+from tests.integration.pages.conftest import give_advice
 
 CHROMIUM = Path(os.environ.get("GPUWISE_TEST_CHROMIUM", "/usr/bin/chromium"))
 
@@ -50,3 +53,25 @@ def site_of(
             return made[name]
 
         yield site
+
+
+@pytest.fixture(scope="module")
+def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The small fleet with an agent's deliveries and advice, served for one module: people change things in it."""
+    path = tmp_path_factory.mktemp("browser") / "gpuwise.db"
+    shutil.copyfile(sqlite_template, path)
+    url = f"sqlite:///{path}"
+    fill(url)
+    deliver(url)
+    give_advice(url)
+    with served(settings_for(url), NOW) as address:
+        yield address
+    dispose_engine(url)
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    """A wide window, light."""
+    context = browser.new_context(viewport=WIDE)  # type: ignore[arg-type]
+    yield Visit(context)
+    context.close()

@@ -32,6 +32,13 @@ ONE_OF: Final[Mapping[str, str]] = {
 """What may stand for the variable part of an address; no row: the fleet has no such page."""
 
 NEEDS_DATA: Final = frozenset({"/costs/parts"})
+FILLED: Final[Mapping[str, str]] = {
+    "/plan/rent-or-buy": "?gpu_model=H100-SXM5-80GB&capex_usd=330000&utilisation_percent=60&tariff_usd_per_kwh=0.12",
+    "/plan/size": "?model=llama-3.1-8b&itl_slo_ms=40",
+    "/plan/mix": "?capex_usd=330000&assume_measured=1",
+    "/settings/rules": "?rule=small-batch",
+}
+"""Forms as somebody filled them, on a fleet that has data; the empty one shows them as they come."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ def pages_of(url: str, number: int = 0) -> dict[str, str]:
         for pattern in page_routes():
             if "{" not in pattern:
                 if newest is not None or pattern not in NEEDS_DATA:
-                    found[pattern] = pattern
+                    found[pattern] = pattern + (FILLED.get(pattern, "") if newest is not None else "")
                 continue
             rows = connection.fetch(ONE_OF[pattern])
             if rows:

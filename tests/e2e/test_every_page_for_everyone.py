@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from tests.e2e.browsing import PHONE, WIDE, Site, Visit, page_routes
+from tests.e2e.browsing import PHONE, WIDE, Site, Visit, open_page, page_routes
 from tests.e2e.sites import RECIPES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -75,16 +75,6 @@ def visit_in(browser: Browser) -> Iterator[Callable[[str], Visit]]:
     yield visit
     for one in made.values():
         one.page.context.close()
-
-
-def open_page(site: Site, pattern: str, page: Page) -> None:
-    """Open the page of that pattern, or skip where the fleet has none."""
-    if pattern not in site.pages:
-        pytest.skip(f"the {site.name} fleet has no {pattern}")
-    answer = page.goto(site.url + site.pages[pattern])
-    assert answer is not None
-    assert answer.status == 200
-    page.wait_for_load_state("networkidle")
 
 
 def wider_than_the_window(page: Page, most_s: float = 5.0) -> list[str]:

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browsing import WIDE, Site, Visit, page_routes
-from tests.e2e.test_every_page_for_everyone import open_page
+from tests.e2e.browsing import WIDE, Site, Visit, open_page, page_routes
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -90,7 +89,7 @@ def test_without_scripts_a_page_shows_the_same_figures(
 ) -> None:
     site = site_of(fleet)
     plain = pages(java_script_enabled=False).page
-    open_page(site, pattern, plain)
+    open_page(site, pattern, plain, scripts=False)
     expect(plain.locator("main h1")).to_be_visible()
     rich = pages().page
     open_page(site, pattern, rich)

@@ -22,11 +22,10 @@ from gpuwise.server import Server
 from store.dbapi import open_connection
 from store.engine import dispose_engine
 from store.ingest import Ingest
-from tests.e2e.test_pages_in_browser import PHONE, WIDE, Visit, visit
+from tests.e2e.browsing import PHONE, WIDE, Visit
 from tests.integration.api.fleet_for_tests import NOW, SPAN, T0, A, fill, sample, settings_for
 from tests.integration.pages.conftest import give_advice
 
-__all__ = ["visit"]
 pytestmark = pytest.mark.browser
 SPAN_TEXT = re.compile(r"(\d\d):(\d\d) – (?:\d+ \w+ )?(\d\d):(\d\d) UTC")
 

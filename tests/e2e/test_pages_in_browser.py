@@ -1,131 +1,13 @@
-"""Pages in a real browser: no script errors, no page wider than the phone, zoom, copy, forms, both themes, scripts off."""
+"""What people do on pages in a real browser: times, commands, a dismissed recommendation, themes, keys."""
 
 import re
-import shutil
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, expect
 
-from api.app import create_app
-from store.engine import dispose_engine
-from tests.integration.api.agents_for_tests import deliver
-from tests.integration.api.fleet_for_tests import NOW, fill, settings_for
-from tests.integration.pages.conftest import give_advice
+from tests.e2e.browsing import Visit
 
 pytestmark = pytest.mark.browser
-
-ADDRESSES = (
-    "/",
-    "/fleet",
-    "/hosts/h1",
-    "/gpus/GPU-a?since=2h",
-    "/gpus/GPU-a/hours?day=2026-10-05",
-    "/gpus/GPU-a/samples?hour=2026-10-05T00:00:00Z",
-    "/engines",
-    "/recommendations",
-    "/recommendations/1",
-    "/recommendations/rules",
-    "/costs",
-    "/costs/parts?by=host&key=h1",
-    "/energy",
-    "/budgets",
-    "/report",
-    "/plan/rent-or-buy?gpu_model=H100-SXM5-80GB&capex_usd=330000&utilisation_percent=60&tariff_usd_per_kwh=0.12",
-    "/plan/size?model=llama-3.1-8b&itl_slo_ms=40",
-    "/plan/mix?capex_usd=330000&assume_measured=1",
-    "/settings",
-    "/settings/prices",
-    "/settings/tariffs",
-    "/settings/owners",
-    "/settings/recipients",
-    "/settings/rules?rule=small-batch",
-    "/settings/tokens",
-    "/engines/h1%3A8000%2F0",
-    "/workloads",
-    "/owners",
-    "/users/ann",
-    "/workloads/1",
-)
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-
-
-@pytest.fixture(scope="module")
-def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The application on a port of its own over the small fleet."""
-    path = tmp_path_factory.mktemp("browser") / "gpuwise.db"
-    shutil.copyfile(sqlite_template, path)
-    url = f"sqlite:///{path}"
-    fill(url)
-    deliver(url)
-    give_advice(url)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    app = create_app(replace(settings_for(url), port=port))
-    app.state.clock = lambda: NOW
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started and time.monotonic() < deadline:
-        threading.Event().wait(0.02)
-    assert server.started
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(10)
-    dispose_engine(url)
-
-
-class Visit:
-    """A page with everything it complained about."""
-
-    def __init__(self, context: BrowserContext) -> None:
-        self.page: Page = context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on(
-            "console",
-            lambda message: (
-                self.complaints.append(message.text) if message.type in {"error", "warning"} else None
-            ),
-        )
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
-    """A wide window, light."""
-    context = browser.new_context(viewport=WIDE)  # type: ignore[arg-type]
-    yield Visit(context)
-    context.close()
-
-
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_loads_without_a_complaint(browser: Browser, site: str, address: str, scheme: str) -> None:
-    context = browser.new_context(viewport=WIDE, color_scheme=scheme)  # type: ignore[arg-type]
-    visit = Visit(context)
-    visit.page.goto(site + address)
-    expect(visit.page.locator("h1")).to_have_count(1)
-    visit.page.wait_for_load_state("networkidle")
-    assert visit.complaints == []
-    context.close()
-
-
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_no_page_is_wider_than_a_phone(browser: Browser, site: str, address: str) -> None:
-    context = browser.new_context(viewport=PHONE, device_scale_factor=2, is_mobile=True)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(site + address)
-    page.wait_for_load_state("networkidle")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    context.close()
 
 
 def test_light_and_dark_differ(browser: Browser, site: str) -> None:
@@ -139,16 +21,13 @@ def test_light_and_dark_differ(browser: Browser, site: str) -> None:
     assert len(set(grounds)) == 2
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_a_page_works_with_scripts_off(browser: Browser, site: str, address: str) -> None:
+def test_a_gpus_span_is_chosen_with_scripts_off(browser: Browser, site: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(site + address)
-    expect(page.locator("main h1")).to_be_visible()
-    if address.startswith("/gpus/GPU-a?"):
-        expect(page.locator("[data-chart=power] svg.chart")).to_be_visible()
-        page.get_by_role("link", name="10 min", exact=True).click()
-        expect(page.locator("[data-chart=power] svg.chart")).to_be_visible()
+    page.goto(site + "/gpus/GPU-a?since=2h")
+    expect(page.locator("[data-chart=power] svg.chart")).to_be_visible()
+    page.get_by_role("link", name="10 min", exact=True).click()
+    expect(page.locator("[data-chart=power] svg.chart")).to_be_visible()
     context.close()
 
 

@@ -5,9 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.test_pages_in_browser import WIDE, Visit, site, visit
-
-__all__ = ["site", "visit"]
+from tests.e2e.browsing import WIDE, Visit
 
 pytestmark = pytest.mark.browser
 NODE = "/plan/rent-or-buy?gpu_model=H100-SXM5-80GB&tariff_usd_per_kwh=0.12&utilisation_percent=60&rent_usd_per_gpu_hour=3.99"

@@ -3,10 +3,9 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.test_pages_in_browser import PHONE, WIDE, site
+from tests.e2e.browsing import PHONE, WIDE
 
 pytestmark = pytest.mark.browser
-__all__ = ["site"]
 
 
 def opened(browser: Browser, site: str, *, scripts: bool = True, phone: bool = False) -> Page:
