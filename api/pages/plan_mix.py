@@ -9,11 +9,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
 from api import formats
+from api.overview_parts import Tile
 from api.pages.frame import Frame, build_frame
 from api.pages.plan_fields import Default, Kind, Spec
 from api.pages.plan_form import MACHINE, RENT, RUNNING, TABS, Asked, PlanForm, ask, form_of, weeks_of
 from api.pages.plan_mix_charts import cost_by_paid, demand_over_time, use_of_nth
-from api.pages.plan_rent_or_buy import Tile
 from api.pages.view import View, ViewDep
 from api.resources.plan_measured import Wanted
 from api.resources.plan_mix import MixRow, Question, mix_of

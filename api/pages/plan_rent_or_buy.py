@@ -14,6 +14,7 @@ from api import formats
 from api.charts_bars import swing_bar
 from api.charts_curves import Curve, Mark, curves
 from api.charts_scatter import Upright
+from api.overview_parts import Tile
 from api.pages.frame import Frame, build_frame
 from api.pages.plan_fields import Kind, Spec
 from api.pages.plan_form import MACHINE, RENT, RUNNING, TABS, Asked, PlanForm, ask, form_of
@@ -46,15 +47,6 @@ CASES: Final = {
     "as assumed": "what the form says",
     "for owning": f"rent +{formats.percent(RENT_FACTORS[-1] - 1)}, longer life, busy days",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One figure with its range and its meaning."""
-
-    name: str
-    figure: str
-    note: str
 
 
 @dataclass(frozen=True, slots=True)
