@@ -112,7 +112,7 @@ class GpuPage:
     window: Window
     from_at: str
     to_at: str
-    at_newest: bool
+    newest_at: str
     path: str
     parts_href: str
     reload_href: str
@@ -254,7 +254,7 @@ def build_gpu(close: Close) -> GpuPage:
         window=window,
         from_at=iso(window.from_ms) or "",
         to_at=iso(window.to_ms) or "",
-        at_newest=window.to_ms >= newest,
+        newest_at=iso(newest) or "",
         path=close.path,
         parts_href=address.link("/costs/parts", by="gpu", key=close.uuid),
         reload_href=address.href(),

@@ -10,8 +10,8 @@
   const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
   const SHORTEST_S = 60, LONGEST_S = 400 * 86400, FOLLOW_UP_TO_S = 6 * 3600, FOLLOW_EVERY_MS = 10_000;
   const first = [Date.parse(box.dataset.from) / 1000, Date.parse(box.dataset.to) / 1000];
-  let newest = first[1];
-  let following = "newest" in box.dataset; // the span ends at the newest sample and moves on with it
+  let newest = Date.parse(box.dataset.newest) / 1000;
+  let following = false; // the span ends at the newest sample and moves on with it
   let plots = [];
   let shown = null;
   let trail = [];

@@ -109,7 +109,7 @@ def page(frame: Frame, points: gpu_series.GpuSeries | None = None, **changes: ob
         window=points.window,
         from_at="2025-11-19T23:00:00Z",
         to_at="2025-11-20T00:00:00Z",
-        at_newest=True,
+        newest_at="2025-11-20T00:00:00Z",
         path="/gpus/GPU-0",
         parts_href="/costs/parts?by=gpu&key=GPU-0",
         reload_href="/gpus/GPU-0?since=1h",

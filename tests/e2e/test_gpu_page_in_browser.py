@@ -22,7 +22,7 @@ from gpuwise.server import Server
 from store.dbapi import open_connection
 from store.engine import dispose_engine
 from store.ingest import Ingest
-from tests.e2e.browsing import PHONE, WIDE, Visit
+from tests.e2e.browsing import PHONE, WIDE, Visit, settle
 from tests.integration.api.fleet_for_tests import NOW, SPAN, T0, A, fill, sample, settings_for
 from tests.integration.pages.conftest import give_advice
 
@@ -206,6 +206,20 @@ def test_figures_change_by_themselves_and_only_while_the_page_is_seen(visit: Vis
     wait_until(lambda: hub.listeners == 1)
     page.goto("about:blank")
     wait_until(lambda: hub.listeners == 0)
+    assert visit.complaints == []
+
+
+def test_news_leave_a_linked_span_where_it_is(visit: Visit, gpu_site: Site) -> None:
+    page = visit.page
+    page.goto(gpu_site.url + "/gpus/GPU-a?since=2026-10-05T00:30:00Z&until=2026-10-05T01:30:00Z")
+    expect(page.locator("[data-live-state]")).to_have_text("live")
+    settle(page)
+    with closing(open_connection(gpu_site.database_url)) as connection:
+        ingest = Ingest(connection)
+        ingest.gpu_samples([sample(A, 13, Activity.COMPUTE_BOUND, 599.0, busy_ratio=1.0)])
+        ingest.commit()
+    expect(page.locator("[data-live-field=power]")).to_have_text("599\xa0W")
+    expect(page.locator("[data-said]")).to_contain_text("00:30 – 01:30 UTC")
     assert visit.complaints == []
 
 
