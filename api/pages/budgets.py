@@ -1,18 +1,19 @@
 """Budgets: what each part of the fleet may cost a month, how the month goes against it, and forms to change that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Path
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from api import formats
 from api.pages.breakdown import short_name
-from api.pages.forms import FormDep, FormState, answer, given
+from api.pages.form_routes import Fields, FormRoutes
+from api.pages.forms import FormState, given
 from api.pages.frame import Frame, build_frame
 from api.pages.month_ahead import DayLine, chart_of, days_of
 from api.pages.period import PeriodLink
@@ -30,7 +31,8 @@ from store.queries import ledger_sums
 from store.queries.hours import bounds
 
 router = APIRouter(include_in_schema=False)
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
+PAGE: Final = "/budgets"
+TEMPLATE: Final = "pages/budgets.html"
 
 SCOPES: Final = {
     BudgetScope.ALL: "everything",
@@ -214,7 +216,7 @@ def _months(view: View, shown: str) -> tuple[PeriodLink, ...]:
     if data is not None:
         found |= {span.key for span in calendar.months(data.from_ms, data.to_ms)}
     keys = sorted(found, reverse=True)[:MOST_MONTHS]
-    page = Address("/budgets")
+    page = Address(PAGE)
     return tuple(
         PeriodLink(month_name(key), page.href(month=None if key == now else key), key == shown)
         for key in keys
@@ -231,68 +233,47 @@ def _known(view: View) -> list[str]:
     )
 
 
-@router.get("/budgets", response_class=HTMLResponse)
+FORMS: Final = FormRoutes(
+    router, PAGE, lambda view, form: render(TEMPLATE, build_budgets(view, form)), ("month",)
+)
+
+
+@router.get(PAGE, response_class=HTMLResponse)
 def budgets_page(view: ViewDep) -> str:
     """The budgets as HTML."""
-    return render("pages/budgets.html", build_budgets(view))
+    return render(TEMPLATE, build_budgets(view))
 
 
-@router.post("/budgets/add", response_class=HTMLResponse)
-def add_budget(view: ViewDep, fields: FormDep) -> Response:
-    """Keep a budget from a form, and show all of them again."""
-
-    def act() -> None:
-        body = resource.parsed({"name": "", **given(fields, ADDED)})
-        resource.add(view.scope.session, view.scope.settings, body, view.scope.now_ms)
-
-    return _taken(view, fields, "add", "added", act)
+@FORMS.post("add", form="add", said="added")
+def add_budget(view: View, fields: Fields) -> None:
+    """Keep a budget."""
+    body = resource.parsed({"name": "", **given(fields, ADDED)})
+    resource.add(view.scope.session, view.scope.settings, body, view.scope.now_ms)
 
 
-@router.post("/budgets/{id_}/change", response_class=HTMLResponse)
-def change_budget(id_: IdPath, view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/change", form="change-{id_}", said="saved")
+def change_budget(view: View, id_: int, fields: Fields) -> None:
     """Another amount, from a month on or for all of them."""
-
-    def act() -> None:
-        typed = given(fields, CHANGED)
-        budget = kept.get(view.scope.session, id_)
-        if budget is not None and typed.get("since_month") == budget.from_month:
-            typed.pop("since_month")  # from its first month on is all of it
-        resource.change(
-            view.scope.session, view.scope.settings, id_, resource.change_of(typed), view.scope.now_ms
-        )
-
-    return _taken(view, fields, f"change-{id_}", "saved", act)
+    typed = given(fields, CHANGED)
+    budget = kept.get(view.scope.session, id_)
+    if budget is not None and typed.get("since_month") == budget.from_month:
+        typed.pop("since_month")  # from its first month on is all of it
+    _change(view, id_, typed)
 
 
-@router.post("/budgets/{id_}/end", response_class=HTMLResponse)
-def end_budget(id_: IdPath, view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/end", form="end-{id_}", said="ended")
+def end_budget(view: View, id_: int, fields: Fields) -> None:
     """A last month; what it said of earlier ones stays."""
-
-    def act() -> None:
-        last = {
-            "to_month": fields.get("to_month", "").strip()
-            or month_before(month_of(view.scope.settings, view.scope.now_ms, None).key)
-        }
-        resource.change(
-            view.scope.session, view.scope.settings, id_, resource.change_of(last), view.scope.now_ms
-        )
-
-    return _taken(view, fields, f"end-{id_}", "ended", act)
+    now = month_of(view.scope.settings, view.scope.now_ms, None).key
+    _change(view, id_, {"to_month": fields.get("to_month", "").strip() or month_before(now)})
 
 
-@router.post("/budgets/{id_}/remove", response_class=HTMLResponse)
-def remove_budget(id_: IdPath, view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/remove", form="remove-{id_}", said="removed")
+def remove_budget(view: View, id_: int, _fields: Fields) -> None:
     """As if it had never been given."""
-    return _taken(view, fields, f"remove-{id_}", "removed", lambda: resource.remove(view.scope.session, id_))
+    resource.remove(view.scope.session, id_)
 
 
-def _taken(view: View, fields: Mapping[str, str], form: str, key: str, act: Callable[[], object]) -> Response:
-    """Take a form: on to the page with what was done, or the form again with what is wrong."""
-    return answer(
-        view.scope.session,
-        form,
-        fields,
-        act,
-        done=Address("/budgets").href(month=view.address.get("month"), said=key),
-        again=lambda state: render("pages/budgets.html", build_budgets(view, state)),
-    )
+def _change(view: View, id_: int, typed: Fields) -> None:
+    scope = view.scope
+    resource.change(scope.session, scope.settings, id_, resource.change_of(typed), scope.now_ms)

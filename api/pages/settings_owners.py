@@ -1,15 +1,15 @@
 """Settings › Owners and hosts: whose GPU time is, rule by rule, what nobody owns, what is said of hosts, and forms for it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from api import formats
-from api.pages.forms import NO_FORM, FormDep, FormState, answer, errors_of, given, ticked, whole_number
+from api.pages.form_routes import Fields, FormRoutes
+from api.pages.forms import NO_FORM, FormDep, FormState, given, ticked, whole_number
 from api.pages.frame import Frame, build_frame
 from api.pages.view import Address, View, ViewDep
 from api.resources import host_facts, owner_claims, owners, unowned
@@ -27,7 +27,6 @@ from store.queries import host_facts as kept_facts
 router = APIRouter(include_in_schema=False)
 PAGE: Final = "/settings/owners"
 TEMPLATE: Final = "pages/settings_owners.html"
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 OWNER: Final = ("team", "project", "cost_centre")
 LABELS: Final = ("labels", "host_labels")
@@ -229,6 +228,9 @@ def facts_given(fields: Mapping[str, str]) -> HostSays:
     return HostSays(typed["host"], said)
 
 
+FORMS: Final = FormRoutes(router, PAGE, lambda view, form: render(TEMPLATE, build_owners(view, form)))
+
+
 @router.get(PAGE, response_class=HTMLResponse)
 def owners_page(view: ViewDep) -> str:
     """The page as HTML."""
@@ -245,93 +247,65 @@ def add_rule(view: ViewDep, fields: FormDep) -> Response:
             place = whole_number(fields, "position", "1")
             owners.add(scope.session, scope.settings, scope.now_ms, rule_given(fields), place)
 
-        return _taken(view, "add", fields, act, "added")
+        return FORMS.answer(view, "add", fields, act, "added")
     try:
         place = whole_number(fields, "position", "1")
         rule = rule_of(rule_given(fields), scope.settings, scope.now_ms)
         dry = owner_claims.dry_run(scope, rule, place)
     except UsageError as error:
-        state = FormState("add", fields, errors_of(str(error), fields.keys()))
-        return HTMLResponse(render(TEMPLATE, build_owners(view, state)), 422)
+        return FORMS.refused(view, "add", fields, error)
     return HTMLResponse(render(TEMPLATE, build_owners(view, FormState("add", fields), dry)))
 
 
-@router.post(f"{PAGE}/{{id_}}/move")
-def move_rule(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/move", form="r{id_}", said="saved")
+def move_rule(view: View, id_: int, fields: Fields) -> None:
     """Ask a rule earlier or later."""
     scope = view.scope
-
-    def act() -> None:
-        place = whole_number(fields, "position", "1")
-        owners.change(scope.session, scope.settings, scope.now_ms, id_, {}, position=place or 1)
-
-    return _taken(view, f"r{id_}", fields, act, "saved")
+    place = whole_number(fields, "position", "1")
+    owners.change(scope.session, scope.settings, scope.now_ms, id_, {}, position=place or 1)
 
 
-@router.post(f"{PAGE}/{{id_}}/hand-over")
-def hand_over_rule(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/hand-over", form="r{id_}", said="saved")
+def hand_over_rule(view: View, id_: int, fields: Fields) -> None:
     """Let another owner have what a rule claims from a day on."""
     scope = view.scope
-
-    def act() -> None:
-        typed = given(fields, (*OWNER, "on"))
-        on = typed.pop("on", "")
-        to = RuleSpec(typed.get("team", ""), typed.get("project", ""), typed.get("cost_centre", ""))
-        owners.hand_over(scope.session, scope.settings, scope.now_ms, id_, to=to, on=on)
-
-    return _taken(view, f"r{id_}", fields, act, "saved")
+    typed = given(fields, (*OWNER, "on"))
+    on = typed.pop("on", "")
+    to = RuleSpec(typed.get("team", ""), typed.get("project", ""), typed.get("cost_centre", ""))
+    owners.hand_over(scope.session, scope.settings, scope.now_ms, id_, to=to, on=on)
 
 
-@router.post(f"{PAGE}/{{id_}}/end")
-def end_rule(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/end", form="r{id_}", said="ended")
+def end_rule(view: View, id_: int, fields: Fields) -> None:
     """Let a rule end."""
     scope = view.scope
     until = fields.get("valid_to", "").strip()
-    act = partial(owners.change, scope.session, scope.settings, scope.now_ms, id_, {"valid_to": until})
-    return _taken(view, f"r{id_}", fields, act, "ended")
+    owners.change(scope.session, scope.settings, scope.now_ms, id_, {"valid_to": until})
 
 
-@router.post(f"{PAGE}/{{id_}}/remove")
-def remove_rule(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/remove", form="r{id_}", said="removed")
+def remove_rule(view: View, id_: int, _fields: Fields) -> None:
     """Remove a rule, as if it had never been."""
-    return _taken(view, f"r{id_}", fields, partial(owners.remove, view.scope.session, id_), "removed")
+    owners.remove(view.scope.session, id_)
 
 
-@router.post(f"{PAGE}/rename")
-def rename_team(view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post("rename", form="rename", said="saved")
+def rename_team(view: View, fields: Fields) -> None:
     """Rename a team, or move it to another cost centre, from a day on."""
     scope = view.scope
-
-    def act() -> None:
-        typed = given(fields, ("old_team", "to_team", "to_cost_centre", "on"))
-        owners.rename(
-            scope.session,
-            scope.settings,
-            scope.now_ms,
-            typed.get("old_team", ""),
-            typed.get("on", ""),
-            to_team=typed.get("to_team"),
-            to_cost_centre=typed.get("to_cost_centre"),
-        )
-
-    return _taken(view, "rename", fields, act, "saved")
-
-
-@router.post(f"{PAGE}/hosts")
-def say_of_hosts(view: ViewDep, fields: FormDep) -> Response:
-    """Say what hosts are."""
-    session = view.scope.session
-    return _taken(view, "hosts", fields, lambda: host_facts.say(session, [facts_given(fields)]), "saved")
-
-
-def _taken(
-    view: View, form: str, fields: Mapping[str, str], act: Callable[[], object], said: str
-) -> Response:
-    return answer(
-        view.scope.session,
-        form,
-        fields,
-        act,
-        done=f"{PAGE}?said={said}#main",
-        again=lambda state: render(TEMPLATE, build_owners(view, state)),
+    typed = given(fields, ("old_team", "to_team", "to_cost_centre", "on"))
+    owners.rename(
+        scope.session,
+        scope.settings,
+        scope.now_ms,
+        typed.get("old_team", ""),
+        typed.get("on", ""),
+        to_team=typed.get("to_team"),
+        to_cost_centre=typed.get("to_cost_centre"),
     )
+
+
+@FORMS.post("hosts", form="hosts", said="saved")
+def say_of_hosts(view: View, fields: Fields) -> None:
+    """Say what hosts are."""
+    host_facts.say(view.scope.session, [facts_given(fields)])

@@ -1,25 +1,15 @@
 """Settings › Prices: what a GPU-hour costs now and since when, where the list price is old, and forms to change that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from api import formats
-from api.pages.forms import (
-    NO_FORM,
-    FileFormDep,
-    FormDep,
-    FormState,
-    answer,
-    errors_of,
-    given,
-    ticked,
-    whole_number,
-)
+from api.pages.form_routes import Fields, FormRoutes
+from api.pages.forms import NO_FORM, FileFormDep, FormState, given, ticked, whole_number
 from api.pages.frame import Frame, build_frame
 from api.pages.view import View, ViewDep
 from api.resources import effective_prices, exchange_rates
@@ -38,7 +28,6 @@ from store.queries import host_facts
 router = APIRouter(include_in_schema=False)
 PAGE: Final = "/settings/prices"
 TEMPLATE: Final = "pages/settings_prices.html"
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 SCOPES: Final = {
     Scope.MODEL: "GPU model",
@@ -254,42 +243,35 @@ def _file_text(fields: Mapping[str, str]) -> str:
     return text
 
 
+FORMS: Final = FormRoutes(router, PAGE, lambda view, form: render(TEMPLATE, build_prices(view, form)))
+
+
 @router.get(PAGE, response_class=HTMLResponse)
 def prices_page(view: ViewDep) -> str:
     """The page as HTML."""
     return render(TEMPLATE, build_prices(view))
 
 
-@router.post(f"{PAGE}/add")
-def add_price(view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post("add", form="add", said="added")
+def add_price(view: View, fields: Fields) -> None:
     """Keep a price."""
     scope = view.scope
-
-    def act() -> None:
-        body = parsed(price_given(fields))
-        resource.add(scope.session, scope.settings, scope.now_ms, body, supersede=ticked(fields, "supersede"))
-
-    return _taken(view, "add", fields, act, "added")
+    body = parsed(price_given(fields))
+    resource.add(scope.session, scope.settings, scope.now_ms, body, supersede=ticked(fields, "supersede"))
 
 
-@router.post(f"{PAGE}/{{id_}}/end")
-def end_price(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/end", form="end-{id_}", said="ended")
+def end_price(view: View, id_: int, fields: Fields) -> None:
     """Let a price end."""
     scope = view.scope
     at = fields.get("valid_to", "").strip()
-    return _taken(
-        view,
-        f"end-{id_}",
-        fields,
-        lambda: resource.end(scope.session, scope.settings, scope.now_ms, id_, at),
-        "ended",
-    )
+    resource.end(scope.session, scope.settings, scope.now_ms, id_, at)
 
 
-@router.post(f"{PAGE}/{{id_}}/remove")
-def remove_price(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/remove", form="end-{id_}", said="removed")
+def remove_price(view: View, id_: int, _fields: Fields) -> None:
     """Remove a price, as if it had never been given."""
-    return _taken(view, f"end-{id_}", fields, lambda: resource.remove(view.scope.session, id_), "removed")
+    resource.remove(view.scope.session, id_)
 
 
 @router.post(f"{PAGE}/import")
@@ -303,45 +285,26 @@ def import_prices(view: ViewDep, fields: FileFormDep) -> Response:
         return resource.add_all(session, scope.settings, scope.now_ms, rows, supersede=supersede)
 
     if "keep" in fields:
-        return _taken(view, "import", fields, act, "added")
+        return FORMS.answer(view, "import", fields, act, "added")
     try:
         made = act()
         text = _file_text(fields)
     except UsageError as error:
-        session.rollback()
         kept = {"csv": fields.get("file", "") or fields.get("csv", ""), "supersede": "1" if supersede else ""}
-        state = FormState("import", kept, errors_of(str(error), kept))
-        return HTMLResponse(render(TEMPLATE, build_prices(view, state)), 422)
+        return FORMS.refused(view, "import", kept, error)
     session.rollback()  # a look keeps nothing
     lines = tuple(price_line(row, scope.now_ms) for row in made.prices)
     return HTMLResponse(render(TEMPLATE, build_prices(view, preview=Preview(made, text, lines, supersede))))
 
 
-@router.post(f"{PAGE}/rates/add")
-def add_rate(view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post("rates/add", form="rate", said="added")
+def add_rate(view: View, fields: Fields) -> None:
     """Keep an exchange rate."""
-
-    def act() -> None:
-        body = exchange_rates.parsed(given(fields, exchange_rates.COLUMNS))
-        exchange_rates.add(view.scope.session, body, replace_=ticked(fields, "replace"))
-
-    return _taken(view, "rate", fields, act, "added")
+    body = exchange_rates.parsed(given(fields, exchange_rates.COLUMNS))
+    exchange_rates.add(view.scope.session, body, replace_=ticked(fields, "replace"))
 
 
-@router.post(f"{PAGE}/rates/{{id_}}/remove")
-def remove_rate(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("rates/{id_}/remove", form="rate", said="removed")
+def remove_rate(view: View, id_: int, _fields: Fields) -> None:
     """Remove an exchange rate that no price starts with."""
-    return _taken(view, "rate", fields, partial(exchange_rates.remove, view.scope.session, id_), "removed")
-
-
-def _taken(
-    view: View, form: str, fields: Mapping[str, str], act: Callable[[], object], said: str
-) -> Response:
-    return answer(
-        view.scope.session,
-        form,
-        fields,
-        act,
-        done=f"{PAGE}?said={said}#main",
-        again=lambda state: render(TEMPLATE, build_prices(view, state)),
-    )
+    exchange_rates.remove(view.scope.session, id_)

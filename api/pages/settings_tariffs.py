@@ -1,17 +1,17 @@
 """Settings › Tariffs and sites: what electricity costs at which hour, which terms hold for which host, and forms for both."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Path
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from api import formats
 from api.charts_week import week_grid
-from api.pages.forms import NO_FORM, FormDep, FormState, answer, given, ticked
+from api.pages.form_routes import Fields, FormRoutes
+from api.pages.forms import NO_FORM, FormState, given, ticked
 from api.pages.frame import Frame, build_frame
 from api.pages.view import View, ViewDep
 from api.resources import sites, tariff_specs
@@ -29,7 +29,6 @@ from store.queries import tariffs as kept
 router = APIRouter(include_in_schema=False)
 PAGE: Final = "/settings/tariffs"
 TEMPLATE: Final = "pages/settings_tariffs.html"
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 SCOPES: Final = {Scope.ALL: "everything", Scope.CLUSTER: "cluster", Scope.HOST: "host"}
 TARIFF: Final = ("name", "time_zone", "usd_per_kwh", "valid_from", "valid_to", "note")
@@ -261,76 +260,56 @@ def site_given(fields: Mapping[str, str]) -> dict[str, Any]:
     return values | ({"pays_for_power": pays == "yes"} if pays else {})
 
 
+FORMS: Final = FormRoutes(router, PAGE, lambda view, form: render(TEMPLATE, build_tariffs(view, form)))
+
+
 @router.get(PAGE, response_class=HTMLResponse)
 def tariffs_page(view: ViewDep) -> str:
     """The page as HTML."""
     return render(TEMPLATE, build_tariffs(view))
 
 
-@router.post(f"{PAGE}/add")
-def add_tariff(view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post("add", form="tariff", said="added")
+def add_tariff(view: View, fields: Fields) -> None:
     """Keep a tariff."""
     scope = view.scope
-
-    def act() -> None:
-        body = tariff_specs.parsed(tariff_given(fields))
-        resource.add(scope.session, scope.settings, body, scope.now_ms)
-
-    return _taken(view, "tariff", fields, act, "added")
+    body = tariff_specs.parsed(tariff_given(fields))
+    resource.add(scope.session, scope.settings, body, scope.now_ms)
 
 
-@router.post(f"{PAGE}/{{id_}}/end")
-def end_tariff(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/end", form="t{id_}", said="ended")
+def end_tariff(view: View, id_: int, fields: Fields) -> None:
     """Let a tariff end."""
     scope = view.scope
-    act = partial(resource.end, scope.session, scope.settings, id_, _at(fields), scope.now_ms)
-    return _taken(view, f"t{id_}", fields, act, "ended")
+    resource.end(scope.session, scope.settings, id_, _at(fields), scope.now_ms)
 
 
-@router.post(f"{PAGE}/{{id_}}/remove")
-def remove_tariff(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/remove", form="t{id_}", said="removed")
+def remove_tariff(view: View, id_: int, _fields: Fields) -> None:
     """Remove a tariff, as if it had never been given."""
-    return _taken(view, f"t{id_}", fields, partial(resource.remove, view.scope.session, id_), "removed")
+    resource.remove(view.scope.session, id_)
 
 
-@router.post(f"{PAGE}/sites/add")
-def add_site(view: ViewDep, fields: FormDep) -> Response:
+@FORMS.post("sites/add", form="site", said="added")
+def add_site(view: View, fields: Fields) -> None:
     """Keep a site profile."""
     scope = view.scope
-
-    def act() -> None:
-        body = sites.parsed(site_given(fields))
-        sites.add(scope.session, scope.settings, body, scope.now_ms)
-
-    return _taken(view, "site", fields, act, "added")
+    body = sites.parsed(site_given(fields))
+    sites.add(scope.session, scope.settings, body, scope.now_ms)
 
 
-@router.post(f"{PAGE}/sites/{{id_}}/end")
-def end_site(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("sites/{id_}/end", form="s{id_}", said="ended")
+def end_site(view: View, id_: int, fields: Fields) -> None:
     """Let a site profile end."""
     scope = view.scope
-    act = partial(sites.end, scope.session, scope.settings, id_, _at(fields), scope.now_ms)
-    return _taken(view, f"s{id_}", fields, act, "ended")
+    sites.end(scope.session, scope.settings, id_, _at(fields), scope.now_ms)
 
 
-@router.post(f"{PAGE}/sites/{{id_}}/remove")
-def remove_site(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("sites/{id_}/remove", form="s{id_}", said="removed")
+def remove_site(view: View, id_: int, _fields: Fields) -> None:
     """Remove a site profile, as if it had never been given."""
-    return _taken(view, f"s{id_}", fields, partial(sites.remove, view.scope.session, id_), "removed")
+    sites.remove(view.scope.session, id_)
 
 
-def _at(fields: Mapping[str, str]) -> str:
+def _at(fields: Fields) -> str:
     return fields.get("at", "").strip()
-
-
-def _taken(
-    view: View, form: str, fields: Mapping[str, str], act: Callable[[], object], said: str
-) -> Response:
-    return answer(
-        view.scope.session,
-        form,
-        fields,
-        act,
-        done=f"{PAGE}?said={said}#main",
-        again=lambda state: render(TEMPLATE, build_tariffs(view, state)),
-    )

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
-from api.pages.forms import NO_FORM, FormDep, FormState, answer, errors_of, given, whole_number
+from api.pages.form_routes import Fields, FormRoutes
+from api.pages.forms import NO_FORM, FormDep, FormState, given, whole_number
 from api.pages.frame import Frame, build_frame
 from api.pages.view import View, ViewDep
 from api.resources import tokens as resource
@@ -20,7 +21,6 @@ from store.queries.tokens import TokenRecord
 router = APIRouter(include_in_schema=False)
 PAGE: Final = "/settings/tokens"
 TEMPLATE: Final = "pages/settings_tokens.html"
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 MOST_KNOWN: Final = 500
 ONCE: Final = {"Cache-Control": "no-store"}
 """No browser and no proxy keeps the one answer that holds a token."""
@@ -135,6 +135,9 @@ def create(view: View, fields: Mapping[str, str]) -> Made:
     return Made(token, row)
 
 
+FORMS: Final = FormRoutes(router, PAGE, lambda view, form: render(TEMPLATE, build_tokens(view, form)))
+
+
 @router.get(PAGE, response_class=HTMLResponse)
 def tokens_page(view: ViewDep) -> str:
     """The page as HTML."""
@@ -147,19 +150,11 @@ def create_token(view: ViewDep, fields: FormDep) -> Response:
     try:
         made = create(view, fields)
     except UsageError as error:
-        state = FormState("create", fields, errors_of(str(error), fields.keys()))
-        return HTMLResponse(render(TEMPLATE, build_tokens(view, state)), 422)
+        return FORMS.refused(view, "create", fields, error)
     return HTMLResponse(render(TEMPLATE, build_tokens(view, made=made)), headers=ONCE)
 
 
-@router.post(f"{PAGE}/{{id_}}/revoke")
-def revoke_token(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/revoke", form="list", said="revoked")
+def revoke_token(view: View, id_: int, _fields: Fields) -> None:
     """Refuse a token from now on."""
-    return answer(
-        view.scope.session,
-        "list",
-        fields,
-        lambda: resource.revoke(view.scope.session, str(id_), now_ms=view.scope.now_ms),
-        done=f"{PAGE}?said=revoked#main",
-        again=lambda state: render(TEMPLATE, build_tokens(view, state)),
-    )
+    resource.revoke(view.scope.session, str(id_), now_ms=view.scope.now_ms)

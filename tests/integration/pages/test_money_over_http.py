@@ -131,16 +131,16 @@ def test_a_budget_lives_from_a_form_to_its_end(filled: str) -> None:
         "from_month": "",
     }
     status, where, _ = in_form(client, "/budgets/add", **given)
-    assert (status, where) == (303, "/budgets?said=added")
+    assert (status, where) == (303, "/budgets?said=added#main")
     html = client.get(where).text
     assert "Added." in html
     assert "Vision" in html
     assert in_form(client, "/budgets/1/change", amount_usd="7", since_month="", note="more")[0] == 303
     assert "$7.00 a month" in client.get("/budgets").text
     month = html[html.index('name="to_month"') :].split('value="')[1].split('"')[0]
-    assert in_form(client, "/budgets/1/end", to_month=month)[:2] == (303, "/budgets?said=ended")
+    assert in_form(client, "/budgets/1/end", to_month=month)[:2] == (303, "/budgets?said=ended#main")
     assert f"until {month}" in client.get("/budgets").text
-    assert in_form(client, "/budgets/1/remove")[:2] == (303, "/budgets?said=removed")
+    assert in_form(client, "/budgets/1/remove")[:2] == (303, "/budgets?said=removed#main")
     assert "Vision" not in client.get("/budgets").text
 
 
