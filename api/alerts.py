@@ -1,13 +1,14 @@
-"""Tell people what is wrong, once: which faults are news, who may know of which, and one message per recipient and run."""
+"""Tell each of them what is wrong, once: which faults are news to whom, who may know of which, and one message a run."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from api.alerts_found import Found, find, of_recommendation, of_stuck
-from api.alerts_message import as_mail, as_slack, message_of, silence_ms
+from api.alerts_message import AlertsMessage, as_mail, as_slack, message_of, silence_ms
 from api.mail_envelope import as_wire
 from api.outgoing import Delivery, alerts_period, deliver
 from api.resources.gpu_bills import GpuBills, gpu_bills
@@ -25,34 +26,51 @@ from core.user_recipient import Recipient
 from store.engine import session_scope
 from store.known import known_gpus
 from store.queries import alerts, mail, meta
-from store.queries.alerts import KnownAlert
+from store.queries.alerts import KnownAlert, ToldAlert
+from store.queries.ledger_sums import Only
 from store.queries.mail import Draft
 
 PAID_MS: Final = 7 * DAY_MS
 """Who paid most of a GPU in so long is who is told of it."""
+REFUSED_MS: Final = DAY_MS
+"""A recipient that refused a message for good is tried again with what is still wrong after so long."""
 Told = Mapping[str, Fault]
 """Faults by key, in an audience's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Faults that are news, those that people know of, and keys of what is over."""
+    """Faults that each recipient was not told lately, by its key, whosever they are; and what is over."""
 
-    due: tuple[Fault, ...]
-    cooling: tuple[Fault, ...]
+    due: Mapping[int, tuple[Fault, ...]]
     over: tuple[KnownAlert, ...]
 
+    @property
+    def due_to_anybody(self) -> tuple[Fault, ...]:
+        """Each once."""
+        return tuple({one.key: one for of in self.due.values() for one in of}.values())
 
-def decide(found: Found, known: Mapping[str, KnownAlert], settings: Settings, now_ms: int) -> Decided:
-    """What is news; pure. The health of a GPU whose host is silent is not over because nobody tells of it."""
+
+def decide(
+    found: Found,
+    known: Mapping[str, KnownAlert],
+    people: Collection[int],
+    settings: Settings,
+    now_ms: int,
+) -> Decided:
+    """What is news to whom; pure. The health of a GPU whose host is silent is not over because nobody tells of it."""
     kinds = frozenset(settings.alert_kinds) - (frozenset() if found.is_budget_judged else {FaultKind.BUDGET})
     keys = {fault.key for fault in found.faults}
     unjudged = {f"{FaultKind.GPU}:{uuid}" for uuid in found.unjudged}
-    due = tuple(one for one in found.faults if is_due(one, known.get(one.key), settings, now_ms))
-    news = {one.key for one in due}
+
+    def last(fault: Fault, recipient_id: int) -> ToldAlert | None:
+        return known[fault.key].told.get(recipient_id) if fault.key in known else None
+
     return Decided(
-        due,
-        tuple(one for one in found.faults if one.key not in news),
+        {
+            id_: tuple(one for one in found.faults if is_due(one, last(one, id_), settings, now_ms))
+            for id_ in people
+        },
         tuple(
             one
             for one in known.values()
@@ -64,142 +82,150 @@ def decide(found: Found, known: Mapping[str, KnownAlert], settings: Settings, no
     )
 
 
-def is_due(fault: Fault, known: KnownAlert | None, settings: Settings, now_ms: int) -> bool:
-    """People were not told lately, or it grew since; pure."""
-    if known is None or known.sent_at_ms is None:
+def is_due(fault: Fault, told: ToldAlert | None, settings: Settings, now_ms: int) -> bool:
+    """Whether a recipient was not told lately, or it grew since; pure."""
+    if told is None or now_ms >= again_ms(told, settings):
         return True
-    if now_ms - known.sent_at_ms >= silence_ms(settings):
-        return True
-    return has_grown(int(fault.severity), fault.figure, known.sent_severity, known.sent_figure)
+    if told.refused_at_ms is not None:
+        return False
+    return has_grown(int(fault.severity), fault.figure, told.severity, told.figure)
 
 
-def was_told(known: KnownAlert) -> bool:
-    """People heard of it since it came this time: of one that comes and goes they hear neither again; pure."""
-    return known.sent_at_ms is not None and known.sent_at_ms >= known.first_at_ms
+def again_ms(told: ToldAlert, settings: Settings) -> int:
+    """From when on a recipient is told of the same fault again."""
+    if told.refused_at_ms is not None:
+        return told.refused_at_ms + min(REFUSED_MS, silence_ms(settings))
+    return told.told_at_ms + silence_ms(settings)
+
+
+def was_told(known: KnownAlert, recipient_id: int) -> bool:
+    """It heard of it since it came this time: of one that comes and goes it hears neither again; pure."""
+    told = known.told.get(recipient_id)
+    return told is not None and told.refused_at_ms is None and told.told_at_ms >= known.first_at_ms
+
+
+def listeners(session: Session, settings: Settings, now_ms: int) -> dict[int, Recipient]:
+    """Who gets alerts now, by key; recipients of gpuwise.toml get none."""
+    return {
+        one.id: one
+        for one in everybody(session, settings)
+        if one.id is not None and one.alerts and not one.is_paused(now_ms)
+    }
 
 
 def send(engine: Engine, settings: Settings, now_ms: int) -> tuple[str, Delivery]:
     """Look, put messages in and send them; one sentence, and how it went."""
     with session_scope(engine) as session:
-        people = [one for one in everybody(session, settings) if one.alerts and not one.is_paused(now_ms)]
+        people = listeners(session, settings, now_ms)
         found = find(session, settings, now_ms)
-        decided = decide(found, alerts.listing(session), settings, now_ms)
+        decided = decide(found, alerts.listing(session), people, settings, now_ms)
         scope = Scope(session, settings, now_ms, Window(now_ms - PAID_MS, now_ms))
-        told = told_by_audience(scope, found, decided.due, people)
+        told = told_by_audience(scope, found, decided.due_to_anybody, people.values())
         simulated = settings.simulated or meta.simulated(session)
     with session_scope(engine) as session:
         # Decided again where nobody else decides: another process may have told since.
         alerts.lock(session)
-        known = alerts.listing(session)
-        decided = decide(found, known, settings, now_ms)
+        decided = decide(found, alerts.listing(session), people, settings, now_ms)
         alerts.record(session, found.faults, now_ms)
         alerts.resolve(session, [one.key for one in decided.over], now_ms)
-        over = [one for one in decided.over if settings.alert_resolved and was_told(one)]
-        drafts, sent = _drafts(
-            settings, now_ms, people, told=told, due=decided.due, over=over, simulated=simulated
-        )
-        put = [mail.put(session, draft, now_ms) for draft in drafts]
-        alerts.told(session, [one for one in decided.due if one.key in sent], now_ms)
-    done = deliver(engine, settings, now_ms, only=[key for key in put if key is not None])
+        put: list[int] = []
+        sent: set[str] = set()
+        for id_, one in people.items():
+            # In an audience's words it is told; by the fleet's it is remembered, which every look compares with.
+            mine = told.get(one.audience, {})
+            due = [fault for fault in decided.due[id_] if fault.key in mine]
+            # Of what is over only the fleet's people are told: whose it was is not known any more.
+            is_told_ends = settings.alert_resolved and one.audience is None
+            over = [known.title for known in decided.over if is_told_ends and was_told(known, id_)]
+            if not due and not over:
+                continue
+            message = message_of([mine[fault.key] for fault in due], over, settings, simulated=simulated)
+            key = mail.put(session, _draft(message, one, settings, now_ms), now_ms)
+            if key is not None:
+                put.append(key)
+                alerts.tell(session, id_, key, due, now_ms)
+                sent |= {fault.key for fault in due}
+    done = deliver(engine, settings, now_ms, only=put)
     count = len(found.faults)
     said = f"{count} fault{'' if count == 1 else 's'}, {len(sent)} to tell of"
-    if decided.due and not people:
+    if found.faults and not people:
         return f"{said}, but nobody gets alerts (gpuwise recipients add ADDRESS)", done
-    return (f"{said}: {done}" if drafts else said), done
+    return (f"{said}: {done}" if put else said), done
 
 
-def _drafts(
-    settings: Settings,
-    now_ms: int,
-    people: Sequence[Recipient],
-    *,
-    told: Mapping[Owner | None, Told],
-    due: Sequence[Fault],
-    over: Sequence[KnownAlert],
-    simulated: bool,
-) -> tuple[list[Draft], set[str]]:
-    """One message per recipient that has anything to hear, and the keys of what is told."""
-    drafts: list[Draft] = []
-    sent: set[str] = set()
-    for one in people:
-        mine = told.get(one.audience, {})
-        faults = [mine[fault.key] for fault in due if fault.key in mine]
-        # Of what is over only the fleet's people are told: whose it was is not known any more.
-        ended = [known.title for known in over] if one.audience is None else []
-        if not faults and not ended:
-            continue
-        sent |= {fault.key for fault in faults}
-        message = message_of(faults, ended, settings, simulated=simulated)
-        if one.channel is Channel.MAIL:
-            body = as_wire(as_mail(message, settings, now_ms, to=one.address))
-        else:
-            body = as_slack(message)
-        drafts.append(Draft(MessageKind.ALERTS, alerts_period(now_ms), one, message.subject, body))
-    return drafts, sent
+def _draft(message: AlertsMessage, one: Recipient, settings: Settings, now_ms: int) -> Draft:
+    if one.channel is Channel.MAIL:
+        body = as_wire(as_mail(message, settings, now_ms, to=one.address))
+    else:
+        body = as_slack(message)
+    return Draft(MessageKind.ALERTS, alerts_period(now_ms), one, message.subject, body)
 
 
 def told_by_audience(
-    scope: Scope, found: Found, faults: Collection[Fault], people: Sequence[Recipient]
-) -> dict[Owner | None, Told]:
+    scope: Scope, found: Found, faults: Collection[Fault], people: Iterable[Recipient]
+) -> Mapping[Owner | None, Told]:
     """What each audience may know of these faults, in its words: the fleet's people of all of them."""
-    audiences = {one.audience for one in people}
-    told: dict[Owner | None, Told] = {None: {one.key: one for one in faults}}
-    owners = [audience for audience in audiences if audience is not None]
+    told: dict[Owner | None, dict[str, Fault]] = {None: {one.key: one for one in faults}}
+    owners = {one.audience for one in people if one.audience is not None}
     if not owners or not faults:
         return told
-    bills = gpu_bills(scope)
-    labels = {
-        gpu.identity.gpu_uuid: gpu_label(gpu.identity) for gpu in known_gpus(scope.session.connection())
-    }
     for audience in owners:
-        told[audience] = _told_owner(scope, found, faults, bills=bills, audience=audience, labels=labels)
+        told[audience] = {one.key: one for one in faults if one.owner == audience}
+    # Looked at every five minutes for as long as a fault lasts: so first of its own GPUs alone.
+    known = known_gpus(scope.session.connection())
+    wanted = {uuid for one in faults if one.owner is None for uuid in one.gpu_uuids}
+    if not wanted:
+        return told
+    only = Only(gpu_ids=frozenset(gpu.id for gpu in known if gpu.identity.gpu_uuid in wanted))
+    bills = gpu_bills(scope, only)
+    for audience in owners:
+        for one in faults:
+            paid = tuple(uuid for uuid in one.gpu_uuids if bills.has_most([uuid], audience))
+            if one.owner is None and one.recommendation_id is None and paid:
+                told[audience][one.key] = replace(one, gpu_uuids=paid)
+    advice = {
+        audience: [
+            one
+            for one in faults
+            if one.recommendation_id is not None and bills.has_most(one.gpu_uuids, audience)
+        ]
+        for audience in owners
+    }
+    if any(advice.values()):
+        every = gpu_bills(scope)
+        labels = {gpu.identity.gpu_uuid: gpu_label(gpu.identity) for gpu in known}
+        for audience, of in advice.items():
+            told[audience] |= _advice(scope, found, of, bills=every, audience=audience, labels=labels)
     return told
 
 
-def _told_owner(
+def _advice(
     scope: Scope,
     found: Found,
-    faults: Collection[Fault],
+    faults: Sequence[Fault],
     *,
     bills: GpuBills,
     audience: Owner,
     labels: Mapping[str, str],
-) -> Told:
-    """Faults of GPUs that it paid most of, and of its own budget; advice as its weekly mail would give it."""
-    advised = {one.recommendation_id: one for one in faults if one.recommendation_id is not None}
-    own = (
-        {
-            item.id: item
-            for item in own_advice(
-                [item for id_, item in found.waiting.items() if id_ in advised],
-                bills,
-                audience,
-                others=others_of(scope, bills, audience),
-                label_of=labels,
-            ).recommendations
-        }
-        if advised
-        else {}
+) -> dict[str, Fault]:
+    """Advice about GPUs that it paid most of, as its weekly mail would give it."""
+    if not faults:
+        return {}
+    advised = {one.recommendation_id: one for one in faults}
+    own = own_advice(
+        [item for id_, item in found.waiting.items() if id_ in advised],
+        bills,
+        audience,
+        others=others_of(scope, bills, audience),
+        label_of=labels,
     )
     told: dict[str, Fault] = {}
-    for one in faults:
-        if one.owner is not None:
-            mine = one if one.owner == audience else None
-        elif one.recommendation_id is not None:
-            item = own.get(one.recommendation_id)
-            share = bills.share(one.gpu_uuids, audience)
-            mine = (
-                None
-                if item is None
-                else (
-                    of_stuck(item)
-                    if one.kind is FaultKind.STUCK
-                    else of_recommendation(item, (one.figure or 0.0) * share)
-                )
-            )
-        else:
-            paid = tuple(uuid for uuid in one.gpu_uuids if bills.has_most([uuid], audience))
-            mine = replace(one, gpu_uuids=paid) if paid else None
-        if mine is not None:
-            told[one.key] = mine
+    for item in own.recommendations:
+        one = advised[item.id]
+        share = bills.share(one.gpu_uuids, audience)
+        told[one.key] = (
+            of_stuck(item)
+            if one.kind is FaultKind.STUCK
+            else of_recommendation(item, (one.figure or 0.0) * share)
+        )
     return told

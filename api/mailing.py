@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from api.mail_envelope import as_wire, text_message
 from api.mail_message import report_message
 from api.outgoing import deliver
-from api.report import remember, weekly
+from api.report import weekly
 from api.report_model import WeeklyReport
 from api.resources.recipients import everybody, matching
 from api.slack import Point, slack_json
@@ -31,10 +31,9 @@ NOBODY: Final = "no recipients are set (gpuwise recipients add ADDRESS, or repor
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Messages of one period, not put in yet, the reports that they hold, and what to say of those who get none."""
+    """Messages of one period, not put in yet, and what to say of those who get none."""
 
     drafts: tuple[Draft, ...]
-    reports: tuple[WeeklyReport, ...]
     mailed_before: int
     quiet: int
     subject: str
@@ -73,10 +72,9 @@ def send_weekly(
             return f"dry run: {subject!r} was not sent, because {NOBODY}"
         made = _made(session, settings, now_ms, people, again=again)
     with session_scope(engine) as session:
-        put = [mail.put(session, draft, now_ms, again=again) for draft in made.drafts]
         # One that somebody sends to somebody is no news that its audience was told.
-        for report in made.reports if to is None else ():
-            remember(session, report, now_ms)
+        drafts = made.drafts if to is None else [replace(one, told=()) for one in made.drafts]
+        put = [mail.put(session, draft, now_ms, again=again) for draft in drafts]
     done = deliver(engine, settings, now_ms, only=[key for key in put if key is not None])
     told = _told(made, str(done) if made.drafts else "nothing sent")
     if done.server_problems:
@@ -163,7 +161,6 @@ def _made(
 ) -> Made:
     """One report per audience, one message per recipient that has none of the period."""
     drafts: list[Draft] = []
-    reports: list[WeeklyReport] = []
     mailed_before = quiet = 0
     subjects: list[str] = []
     problems: list[str] = []
@@ -174,7 +171,6 @@ def _made(
             problems.append(f"report of {'the fleet' if audience is None else audience.name}: {error}")
             continue
         subjects.append(report.subject)
-        before = len(drafts)
         there = set() if again else mail.known(session, MessageKind.WEEKLY, report.period)
         for one in of_audience:
             if (audience, one.key) in there:
@@ -183,11 +179,7 @@ def _made(
                 quiet += 1
             else:
                 drafts.append(_draft(report, settings, now_ms, one))
-        if len(drafts) > before:
-            reports.append(report)
-    return Made(
-        tuple(drafts), tuple(reports), mailed_before, quiet, next(iter(subjects), ""), tuple(problems)
-    )
+    return Made(tuple(drafts), mailed_before, quiet, next(iter(subjects), ""), tuple(problems))
 
 
 def _by_audience(people: Iterable[Recipient]) -> dict[Owner | None, list[Recipient]]:
@@ -198,14 +190,17 @@ def _by_audience(people: Iterable[Recipient]) -> dict[Owner | None, list[Recipie
 
 
 def _draft(report: WeeklyReport, settings: Settings, now_ms: int, one: Recipient) -> Draft:
+    subject = report.subject
     if one.channel is Channel.WEBHOOK:
-        return Draft(MessageKind.WEEKLY, report.period, one, report.subject, _slack(report))
-    if report.has_news:
+        body = _slack(report)
+    elif report.has_news:
         message = report_message(report, settings, now_ms, to=one.address)
+        subject, body = str(message["Subject"]), as_wire(message)
     else:
         text = f"{report.subject}\n\nThere is nothing else to say of these days.\n\n{report.url}\n"
         message = text_message(settings, now_ms, report.subject, text, to=one.address)
-    return Draft(MessageKind.WEEKLY, report.period, one, str(message["Subject"]), as_wire(message))
+        subject, body = str(message["Subject"]), as_wire(message)
+    return Draft(MessageKind.WEEKLY, report.period, one, subject, body, report.told)
 
 
 def _slack(report: WeeklyReport) -> str:

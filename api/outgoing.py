@@ -1,7 +1,8 @@
 """Messages that wait are sent: each claimed by one process, handed over, and ended or tried again.
 
 The claim is committed before anything is sent. Where a process dies with a claim, nobody knows whether the message
-arrived: a weekly mail is then not sent again (at most once), alerts are (at least once).
+arrived: a weekly mail is then not sent again (at most once), alerts are (at least once). What a message told counts as
+told in the transaction that writes its end: actions of a weekly mail once it is sent, faults until it failed.
 """
 
 import logging
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from api.smtp import MailError, MailServer, RecipientError, UncertainError
 from api.webhook import WebhookError, post
@@ -20,7 +22,7 @@ from core.outbox import Channel, MessageKind, MessageState, retry_at
 from core.settings import Settings
 from core.units import MINUTE_MS
 from store.engine import session_scope
-from store.queries import alerts, mail, recipients
+from store.queries import alerts, mail, recipients, report_told
 from store.queries.mail import Claimed
 
 log = logging.getLogger(__name__)
@@ -108,6 +110,7 @@ class _Run:
                     "message may have been lost", extra={"message_id": message_id, "kind": kind.value}
                 )
                 mail.end(session, message_id, MessageState.UNSURE, self._now_ms, DIED)
+                _forget(session, kind, message_id, MessageState.UNSURE, self._now_ms)
                 self.done.unsure += 1
 
     def send_all(self, stack: ExitStack, only: Collection[int] | None) -> None:
@@ -147,6 +150,8 @@ class _Run:
         else:
             with session_scope(self._engine) as session:
                 mail.end(session, claimed.id, MessageState.SENT, self._at_ms())
+                if claimed.told:
+                    report_told.put(session, claimed.audience, claimed.period, claimed.told, self._at_ms())
             self.done.sent += 1
 
     def _mail(self, stack: ExitStack, claimed: Claimed) -> None:
@@ -181,6 +186,7 @@ class _Run:
         )
         with session_scope(self._engine) as session:
             mail.end(session, claimed.id, state, self._at_ms(), str(error))
+            _forget(session, claimed.kind, claimed.id, state, self._at_ms())
 
     def _later(self, claimed: Claimed, error: GpuwiseError, *, of_server: bool) -> None:
         is_once = claimed.kind is MessageKind.TEST  # somebody waits for the answer
@@ -193,21 +199,18 @@ class _Run:
             return
         self._end(claimed, MessageState.FAILED, error)
         self.done.failed += 1
-        if claimed.kind is MessageKind.ALERTS:
-            self._tell_again(claimed.period)
 
-    def _tell_again(self, period: str) -> None:
-        """Alerts that reached nobody were not told: the faults still there are told anew."""
-        with session_scope(self._engine) as session:
-            if mail.reached_nobody(session, MessageKind.ALERTS, period):
-                alerts.untold(session, period_ms(period))
+
+def _forget(session: Session, kind: MessageKind, message_id: int, state: MessageState, now_ms: int) -> None:
+    """Alerts that did not arrive were not told."""
+    if kind is not MessageKind.ALERTS:
+        return
+    if state is MessageState.REFUSED:
+        alerts.refused(session, message_id, now_ms)
+    else:
+        alerts.untold(session, message_id)
 
 
 def alerts_period(now_ms: int) -> str:
     """Key of the alerts of one moment."""
     return str(now_ms)
-
-
-def period_ms(period: str) -> int:
-    """The moment of ``alerts_period``."""
-    return int(period)

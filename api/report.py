@@ -59,11 +59,6 @@ def weekly(session: Session, settings: Settings, now_ms: int, audience: Owner | 
     return report_of(found, settings, note, before)
 
 
-def remember(session: Session, report: WeeklyReport, now_ms: int) -> None:
-    """Keep what a report told, once it goes out: the next one of its audience does not tell it as new."""
-    report_told.put(session, report.audience, report.period, report.told, now_ms)
-
-
 def report_of(
     found: Week, settings: Settings, partial_note: str = "", before: Mapping[str, Told] | None = None
 ) -> WeeklyReport:

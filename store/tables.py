@@ -3,6 +3,7 @@
 from typing import Final
 
 from store.models.alert import AlertRow
+from store.models.alert_told import AlertToldRow
 from store.models.api_token import ApiTokenRow
 from store.models.base import Base
 from store.models.budget import BudgetRow
@@ -99,6 +100,7 @@ MODELS: Final[tuple[type[Base], ...]] = (
     RecipientRow,
     AlertRow,
     MailLogRow,
+    AlertToldRow,
     MetaRow,
     ApiTokenRow,
 )

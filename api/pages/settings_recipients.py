@@ -50,7 +50,9 @@ KIND: Final = {
 ALERT: Final = {
     "due": (Mark.WARN, "people are told at the next run"),
     "nobody": (Mark.BAD, "nobody gets alerts of it"),
+    "waiting": (Mark.NOTE, "a message is on its way"),
     "cooling": (Mark.NOTE, "told already"),
+    "refused": (Mark.BAD, "refused by who should hear of it"),
 }
 TOLD: Final = {
     FaultKind.SILENT: "silent agents",

@@ -1,4 +1,4 @@
-"""Faults that people are told of, and when they were."""
+"""Faults that people are told of."""
 
 from datetime import datetime
 
@@ -11,7 +11,6 @@ from store.models.base import Base, BigKey
 class AlertRow(Base):
     """One fault by its ``key``, as last found; ``resolved_at`` NULL: it is still there.
 
-    ``sent_severity`` and ``sent_figure`` are those of the last message: what "it grew" is measured against.
     ``figure`` is dollars a month, or a count, as its kind has it; NULL where nothing is counted.
     """
 
@@ -27,6 +26,3 @@ class AlertRow(Base):
     first_at: Mapped[datetime]
     last_at: Mapped[datetime]
     resolved_at: Mapped[datetime | None]
-    sent_at: Mapped[datetime | None]
-    sent_severity: Mapped[int | None] = mapped_column(Integer)
-    sent_figure: Mapped[float | None]

@@ -15,7 +15,8 @@ class MailLogRow(Base):
     ``period`` keys it within its kind: the days of a weekly report, the moment of alerts. ``team`` and ``project``:
     whose figures it holds; empty for the whole fleet. ``recipient`` is the mail address, or of a webhook a digest of
     its URL, which is a secret; ``shown`` is what people see of it. ``recipient_id`` is NULL for one of gpuwise.toml.
-    ``body`` is the whole message (a mail as RFC 5322, a webhook's JSON) until it has an end.
+    ``body`` is the whole message (a mail as RFC 5322, a webhook's JSON) until it has an end; ``told`` the actions of a
+    weekly report in it, as JSON: they count as told once it is sent.
     """
 
     __tablename__ = "mail_log"
@@ -38,6 +39,7 @@ class MailLogRow(Base):
     recipient_id: Mapped[int | None] = mapped_column(Integer, ForeignKey("recipient.id"))
     subject: Mapped[str]
     body: Mapped[str | None]
+    told: Mapped[str | None]
     state: Mapped[str]
     attempts: Mapped[int] = mapped_column(Integer)
     created_at: Mapped[datetime]

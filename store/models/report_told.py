@@ -1,4 +1,4 @@
-"""Actions that weekly reports told, so that the next one does not tell them as new."""
+"""Actions that weekly reports told and that arrived, so that the next one does not tell them as new."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from store.models.base import Base, one_of
 
 
 class ReportToldRow(Base):
-    """One action in one report. ``team`` and ``project``: of whom; empty for the whole fleet.
+    """One action in one report that reached somebody. ``team`` and ``project``: of whom; empty for the whole fleet.
 
     ``period`` is that of the report. ``ledger`` and ``figure``: its saving as it was told; NULL where it has none.
     """

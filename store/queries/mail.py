@@ -1,5 +1,6 @@
 """Messages on their way out: put in once, claimed by one process, ended. Every step is one short transaction."""
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +14,9 @@ from core.clock import from_ms, to_ms
 from core.outbox import STALE_CLAIM_MS, Channel, MessageKind, MessageState
 from core.ownership import Owner
 from core.user_recipient import Recipient
+from core.verification import Ledger
 from store.models.mail_log import MailLogRow
+from store.queries.report_told import Told
 
 _KEY: Final = ("kind", "period", "team", "project", "recipient")
 _OPEN: Final = (MessageState.WAITING.value, MessageState.CLAIMED.value)
@@ -21,13 +24,17 @@ _OPEN: Final = (MessageState.WAITING.value, MessageState.CLAIMED.value)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message for one recipient. ``body``: a mail as RFC 5322 in ASCII, or a webhook's JSON."""
+    """A message for one recipient.
+
+    ``body``: a mail as RFC 5322 in ASCII, or a webhook's JSON. ``told``: actions that count as told once it is sent.
+    """
 
     kind: MessageKind
     period: str
     recipient: Recipient
     subject: str
     body: str
+    told: tuple[Told, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class Claimed:
     id: int
     kind: MessageKind
     period: str
+    audience: Owner | None
     channel: Channel
     recipient: str
     shown: str
@@ -44,6 +52,7 @@ class Claimed:
     subject: str
     body: str
     attempts: int
+    told: tuple[Told, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,7 @@ def put(session: Session, draft: Draft, now_ms: int, *, again: bool = False) -> 
         "recipient_id": draft.recipient.id,
         "subject": draft.subject,
         "body": draft.body,
+        "told": _told_json(draft.told),
         "state": MessageState.WAITING.value,
         "attempts": 0,
         "created_at": from_ms(now_ms),
@@ -145,6 +155,8 @@ def claim(session: Session, message_id: int, now_ms: int) -> Claimed | None:
             row.id,
             row.kind,
             row.period,
+            row.team,
+            row.project,
             row.channel,
             row.recipient,
             row.shown,
@@ -152,6 +164,7 @@ def claim(session: Session, message_id: int, now_ms: int) -> Claimed | None:
             row.subject,
             row.body,
             row.attempts,
+            row.told,
         )
         .execution_options(synchronize_session=False)
     )
@@ -162,6 +175,7 @@ def claim(session: Session, message_id: int, now_ms: int) -> Claimed | None:
         found.id,
         MessageKind(found.kind),
         found.period,
+        _owner(found.team, found.project),
         Channel(found.channel),
         found.recipient,
         found.shown,
@@ -169,6 +183,7 @@ def claim(session: Session, message_id: int, now_ms: int) -> Claimed | None:
         found.subject,
         found.body or "",
         found.attempts,
+        _told_of(found.told),
     )
 
 
@@ -176,7 +191,8 @@ def end(
     session: Session, message_id: int, state: MessageState, now_ms: int, message: str | None = None
 ) -> None:
     """A claimed message has an end, which ``message`` explains; what it said is forgotten."""
-    _settle(session, message_id, state=state.value, ended_at=from_ms(now_ms), message=message, body=None)
+    ended = from_ms(now_ms)
+    _settle(session, message_id, state=state.value, ended_at=ended, message=message, body=None, told=None)
 
 
 def postpone(session: Session, message_id: int, until_ms: int, message: str) -> None:
@@ -209,18 +225,6 @@ def stale_claims(session: Session, now_ms: int) -> list[tuple[int, MessageKind, 
         .order_by(row.id)
     )
     return [(key, MessageKind(kind), attempts) for key, kind, attempts in session.execute(statement)]
-
-
-def reached_nobody(session: Session, kind: MessageKind, period: str) -> bool:
-    """Every message of the period has an end, at least one was given up, and none arrived (or may have)."""
-    row = MailLogRow
-    statement = (
-        select(row.state, func.count())
-        .where(row.kind == kind.value, row.period == period)
-        .group_by(row.state)
-    )
-    counts = {MessageState(state): count for state, count in session.execute(statement)}
-    return MessageState.FAILED in counts and set(counts) <= {MessageState.FAILED, MessageState.REFUSED}
 
 
 def newest(session: Session, limit: int) -> list[Logged]:
@@ -259,12 +263,24 @@ def drop_waiting(session: Session, recipient_id: int, now_ms: int) -> int:
             ended_at=from_ms(now_ms),
             next_try_at=None,
             body=None,
+            told=None,
             message="the recipient was removed",
         )
         .returning(row.id)
         .execution_options(synchronize_session=False)
     )
     return len(ended.all())
+
+
+def _told_json(told: Collection[Told]) -> str | None:
+    return json.dumps([(one.fingerprint, one.ledger, one.figure) for one in told]) if told else None
+
+
+def _told_of(text: str | None) -> tuple[Told, ...]:
+    return tuple(
+        Told(fingerprint, None if ledger is None else Ledger(ledger), figure)
+        for fingerprint, ledger, figure in json.loads(text or "[]")
+    )
 
 
 def _owner(team: str, project: str) -> Owner | None:

@@ -1,4 +1,4 @@
-"""What weekly reports told: one row per action, audience and period."""
+"""What weekly reports told that arrived: one row per action, audience and period."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def before(session: Session, audience: Owner | None, period: str) -> dict[str, T
 
 
 def put(session: Session, audience: Owner | None, period: str, told: Iterable[Told], now_ms: int) -> None:
-    """Keep what a report told; once more of the same period changes nothing."""
+    """Keep what a mail told that arrived; another of the same period adds what is new in it."""
     owner = audience or Owner("")
     is_sqlite = session.connection().dialect.name == "sqlite"
     for one in told:

@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 from sqlalchemy import text
 
+from core.clock import to_ms
 from core.outbox import MessageKind
+from core.user_recipient import Recipient
 from store import schema
 from store.engine import make_engine, session_scope
-from store.queries import mail
+from store.queries import alerts, mail, recipients, report_told
 
 AT = datetime(2026, 10, 5, 7, tzinfo=UTC)
 OLD = text(
@@ -17,7 +19,7 @@ OLD = text(
 
 
 def to(url: str, revision: str) -> None:
-    (schema.downgrade if revision == "0017" else schema.upgrade)(url, revision)
+    (schema.upgrade if revision == "head" else schema.downgrade)(url, revision)
 
 
 def test_rows_become_one_per_address_and_what_was_sent_stays_sent(ready_database: str) -> None:
@@ -53,3 +55,55 @@ def test_rows_become_one_per_address_and_what_was_sent_stays_sent(ready_database
         ("p1", "finance@example.org", True),
         ("p2", "head@example.org", False),
     ]
+
+
+def test_who_was_told_of_a_fault_stays_told_and_others_hear_of_it(ready_database: str) -> None:
+    engine = make_engine(ready_database)
+    with session_scope(engine) as session:
+        ann, bob, late = (
+            recipients.add(session, Recipient(None, f"{name}@example.org"), to_ms(AT))
+            for name in ("ann", "bob", "late")
+        )
+    to(ready_database, "0021")
+    alert = text(
+        "INSERT INTO alert (key, kind, severity, title, detail, first_at, last_at, sent_at, sent_severity, sent_figure)"
+        " VALUES (:key, 'budget', 3, 't', 'd', :at, :at, :sent_at, :severity, :figure)"
+    )
+    message = text(
+        "INSERT INTO mail_log (kind, period, team, project, channel, recipient, shown, recipient_id, subject, state,"
+        " attempts, created_at) VALUES (:kind, :period, '', '', 'mail', :who, :who, :id, 's', :state, 1, :at)"
+    )
+    week = text(
+        "INSERT INTO report_told (team, project, fingerprint, period, told_at) VALUES ('', '', 'f', :p, :at)"
+    )
+    with engine.begin() as connection:
+        sent = {"at": AT, "sent_at": AT, "severity": 3, "figure": 7.5}
+        connection.execute(alert, sent | {"key": "told"})
+        connection.execute(alert, sent | {"key": "new", "sent_at": None, "severity": None, "figure": None})
+        for kind, period, who, id_, state in (
+            ("alerts", str(to_ms(AT)), "ann", ann, "sent"),
+            ("alerts", str(to_ms(AT)), "bob", bob, "failed"),
+            ("alerts", "17", "late", late, "sent"),
+            ("weekly-report", "p1", "ann", ann, "failed"),
+            ("weekly-report", "p2", "ann", ann, "failed"),
+            ("weekly-report", "p2", "bob", bob, "sent"),
+        ):
+            row = {"kind": kind, "period": period, "who": who, "id": id_, "state": state, "at": AT}
+            connection.execute(message, row)
+        connection.execute(week, [{"p": "p1", "at": AT}, {"p": "p2", "at": AT}])
+    to(ready_database, "head")
+    with session_scope(engine) as session:
+        known = alerts.listing(session)
+        assert list(known["told"].told) == [ann]
+        one = known["told"].told[ann]
+        assert (one.told_at_ms, one.severity, one.figure) == (to_ms(AT), 3, 7.5)
+        assert known["new"].told == {}
+        assert report_told.before(session, None, "p2") == {}
+        assert list(report_told.before(session, None, "p3")) == ["f"]
+    to(ready_database, "0021")
+    with engine.connect() as connection:
+        back = connection.execute(
+            text("SELECT key, sent_severity, sent_figure FROM alert ORDER BY key")
+        ).all()
+    assert [tuple(row) for row in back] == [("new", None, None), ("told", 3, 7.5)]
+    to(ready_database, "head")

@@ -12,12 +12,13 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from api.app import create_app
 from api.mail_message import report_message
 from api.mailing import send_weekly
-from api.report import remember, weekly
+from api.report import weekly
 from api.report_model import WeeklyReport
 from api.resources.weekly_reports import as_json
 from core.activity import Activity
@@ -127,6 +128,11 @@ def report_for(engine: Engine, audience: Owner | None, now_ms: int = NOW) -> Wee
         return weekly(session, settings_for(str(engine.url)), now_ms, audience)
 
 
+def keep(session: Session, report: WeeklyReport) -> None:
+    """A mail with this report arrived."""
+    report_told.put(session, report.audience, report.period, report.told, NOW)
+
+
 def everything(report: WeeklyReport) -> str:
     """All that a mail program, a search in its source or a reader of JSON can find, pictures as they were drawn."""
     message = report_message(report, settings_for("sqlite:///x"), NOW, to="reader@example.org")
@@ -197,14 +203,14 @@ def test_what_was_told_is_not_told_again_as_new(engine: Engine) -> None:
     first = report_for(engine, RED)
     assert len(first.recommendations) == 3
     with session_scope(engine) as session:
-        remember(session, first, NOW)
-        remember(session, first, NOW)
+        keep(session, first)
+        keep(session, first)
     assert report_for(engine, RED).recommendations == first.recommendations, (
         "the same week stays as it was sent"
     )
     with session_scope(engine) as session:
         later = replace(first, period="2026-09-01/2026-09-07")
-        remember(session, later, NOW)
+        keep(session, later)
     again = report_for(engine, RED)
     assert again.recommendations == ()
     assert again.still_open.startswith("Still open: 3 actions that earlier reports told, together $")
@@ -216,7 +222,7 @@ def test_an_action_that_grew_by_a_quarter_is_news(engine: Engine) -> None:
     small = [replace(one, figure=(one.figure or 0.0) / 1.3) for one in told.told[:1]]
     same = [replace(one, figure=(one.figure or 0.0) / 1.2) for one in told.told[1:]]
     with session_scope(engine) as session:
-        remember(session, replace(told, period="2026-09-01/2026-09-07", told=(*small, *same)), NOW)
+        keep(session, replace(told, period="2026-09-01/2026-09-07", told=(*small, *same)))
     again = report_for(engine, RED)
     (row,) = again.recommendations
     assert "grew since it was told" in again.grown[row.id]
