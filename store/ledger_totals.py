@@ -1,7 +1,8 @@
 """Keeps the days of the ledger added up (``ledger_total``, ``ledger_gpu_total``): made after the lines, forgotten with them.
 
 A day counts only while it is in ``ledger_total_day``; whoever changes a line of a day takes it out of there in the same
-transaction, and reports then add its lines up themselves until it is made anew.
+transaction, and reports then add its lines up themselves until it is made anew. Weeks go with their days
+(``store.ledger_weeks``).
 """
 
 from collections.abc import Collection
@@ -9,7 +10,9 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Table, delete, insert, select
 
+from store import ledger_weeks
 from store.engine import begin_write
+from store.ledger_amounts import AMOUNTS, IS_CORRECTION, METHOD
 from store.lock import ledger_lock
 from store.models.ledger_day import LedgerDayRow
 from store.models.ledger_gpu_total import LedgerGpuTotalRow
@@ -21,11 +24,6 @@ KEY: Final = ("day_ms", "kind", "owner_id", "rate_id", "place_id", "is_correctio
 """What lines have in common that are added up."""
 GPU_KEY: Final = ("gpu_id", "day_ms", "owner_id")
 """The same of ``ledger_gpu_total``; owner 0 there is nobody."""
-_TABLE: Final = LedgerTotalRow.__table__
-assert isinstance(_TABLE, Table)
-AMOUNTS: Final = tuple(
-    column.name for column in _TABLE.columns if column.name not in {"id", "energy_method", *KEY}
-)
 _GPU_TABLE: Final = LedgerGpuTotalRow.__table__
 assert isinstance(_GPU_TABLE, Table)
 GPU_AMOUNTS: Final = tuple(column.name for column in _GPU_TABLE.columns if column.name not in GPU_KEY)
@@ -35,6 +33,7 @@ OF_SOME_LINES: Final = {"paid_usd": "CASE WHEN rate_id IS NOT NULL THEN billed_e
 
 def forget(connection: Connection, days: Collection[int] | None = None) -> None:
     """Of these accounting days (their starts; None: of all) the totals no longer hold."""
+    ledger_weeks.forget(connection, days)
     row = LedgerTotalDayRow
     statement = delete(row)
     if days is None:
@@ -51,18 +50,15 @@ def add_up(engine: Engine) -> int:
         if not held:
             return 0
         with engine.connect() as connection:
-            days = _without_totals(connection)
+            hold = set(connection.execute(select(LedgerTotalDayRow.day_ms)).scalars())
+            there = set(connection.execute(select(LedgerDayRow.day_ms).distinct()).scalars())
+        days = sorted(there - hold)
         for first in range(0, len(days), DAYS_AT_ONCE):
             with engine.begin() as connection:
                 begin_write(connection)
                 _make(connection, days[first : first + DAYS_AT_ONCE])
+        ledger_weeks.add_up(engine, there)
         return len(days)
-
-
-def _without_totals(connection: Connection) -> list[int]:
-    hold = set(connection.execute(select(LedgerTotalDayRow.day_ms)).scalars())
-    there = set(connection.execute(select(LedgerDayRow.day_ms).distinct()).scalars())
-    return sorted(there - hold)
 
 
 def _make(connection: Connection, days: list[int]) -> None:
@@ -85,8 +81,3 @@ def _make(connection: Connection, days: list[int]) -> None:
         f"FROM ledger_day WHERE day_ms IN ({listed}) GROUP BY 1, 2, 3"
     )
     connection.execute(insert(LedgerTotalDayRow), [{"day_ms": day} for day in days])
-
-
-IS_CORRECTION: Final = "CASE WHEN booking_id IS NULL THEN 0 ELSE 1 END"
-METHOD: Final = "CASE WHEN min(energy_method) = max(energy_method) THEN min(energy_method) WHEN min(energy_method) IS NOT NULL THEN 'mixed' END"
-"""The one method of all lines, or mixed; none where no energy is known."""

@@ -33,6 +33,8 @@ from store.models.ledger_place import LedgerPlaceRow
 from store.models.ledger_rate import LedgerRateRow
 from store.models.ledger_total import LedgerTotalRow
 from store.models.ledger_total_day import LedgerTotalDayRow
+from store.models.ledger_week import LedgerWeekRow
+from store.models.ledger_week_span import LedgerWeekSpanRow
 from store.models.mail_log import MailLogRow
 from store.models.meta import MetaRow
 from store.models.owner import OwnerRow
@@ -89,6 +91,8 @@ MODELS: Final[tuple[type[Base], ...]] = (
     LedgerTotalRow,
     LedgerTotalDayRow,
     LedgerGpuTotalRow,
+    LedgerWeekRow,
+    LedgerWeekSpanRow,
     LedgerPendingRow,
     RecommendationRow,
     RecommendationEventRow,

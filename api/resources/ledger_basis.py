@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import GpuwiseError
 from core.settings import Settings
+from store.ledger_weeks import ZONE_KEY
 from store.queries import ledger_lines, ledger_months, ledger_pending, meta
 
 PRICED_AS: Final = 2
@@ -32,7 +33,6 @@ FACTS: Final = (
     "mig_profiles.csv",
 )
 DIGEST_KEY: Final = "ledger_digest"
-ZONE_KEY: Final = "ledger_time_zone"
 
 
 def is_current(session: Session, settings: Settings) -> bool:

@@ -1,7 +1,7 @@
 """Stored lines of the ledger added up by the database: whole days, by what a report groups on.
 
 Where nothing asks for single GPUs or workloads, days that are added up already (``ledger_total``) are read instead of
-their lines; both say the same.
+their lines; where nothing asks for single days, weeks that are (``ledger_week``). All of them say the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,7 +15,9 @@ from sqlalchemy.orm import Session
 from core.activity import Activity
 from core.money import from_micro
 from core.ownership import Owner
-from store.ledger_totals import IS_CORRECTION, KEY, METHOD
+from store import ledger_weeks
+from store.ledger_amounts import IS_CORRECTION, METHOD
+from store.ledger_totals import KEY
 from store.models.ledger_place import LedgerPlaceRow
 from store.models.ledger_rate import LedgerRateRow
 from store.models.ledger_total_day import LedgerTotalDayRow
@@ -96,15 +98,13 @@ def line_sums(
         stretches: starts of the stretches of days that the key ``stretch`` tells apart, ascending.
     """
     asked = _Asked(keys, amounts, _only(session, only), tuple(stretches), _walks(only))
-    days = _added_up(session, span, {day for _, day in without}) if _may_use_totals(keys, only) else []
-    left = []
-    if days:
-        totals = f"day_ms IN ({_listed(days)})"
-        yield from _rows(session, "ledger_total", asked, [totals])
-        left = [f"NOT {totals}"]
-        if days_of_lines(session, span) <= set(days):
-            return
-    yield from _of_lines(session, asked, [*_between(span), *left], without)
+    table, starts, left = _kept(session, span, asked, only, {day for _, day in without})
+    if starts:
+        yield from _rows(session, table, asked, [f"day_ms IN ({_listed(starts)})"])
+    if left is None:
+        yield from _of_lines(session, asked, _between(span), without)
+    elif left:
+        yield from _of_lines(session, asked, [f"day_ms IN ({_listed(left)})"], without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,28 @@ def _micro(usd: Decimal) -> int:
     return int(usd / from_micro(1))
 
 
-def _may_use_totals(keys: Sequence[str], only: Only) -> bool:
-    return only.gpu_ids is None and only.workload_ids is None and set(keys) <= {*KEY, STRETCH}
+def _kept(
+    session: Session, span: tuple[int, int], asked: "_Asked", only: Only, touched: Collection[int]
+) -> tuple[str, list[int], Collection[int] | None]:
+    """Where sums are kept, of which days or weeks by their starts, and the days whose lines are left (None: the whole span)."""
+    if only.gpu_ids is None and only.workload_ids is None and set(asked.keys) <= {*KEY, STRETCH}:
+        days = _added_up(session, span, touched)
+        return "ledger_total", days, days_of_lines(session, span) - set(days) if days else None
+    if "day_ms" in asked.keys:
+        return "", [], None
+    weeks = [
+        (start, end)
+        for start, end in ledger_weeks.held(session.connection())
+        if start >= span[0]
+        and end <= span[1]
+        and not any(start <= day < end for day in touched)
+        and not any(start < border < end for border in asked.stretches)
+    ]
+    if not weeks:
+        return "", [], None
+    there = days_of_lines(session, span)
+    left = {day for day in there if not any(start <= day < end for start, end in weeks)}
+    return "ledger_week", [start for start, _ in weeks], left
 
 
 def _walks(only: Only) -> bool:
@@ -245,6 +265,9 @@ def _rows(session: Session, table: str, asked: "_Asked", where: Sequence[str]) -
         # By place in the list where it is there: PostgreSQL takes a lone number for such a place too.
         of = [common if column != common else str(at + 1) for at, (column, common) in enumerate(columns)]
         group = f" GROUP BY {', '.join(of)}"
+    if table == "ledger_week" and not OF_MANY.keys().isdisjoint(asked.keys):
+        source = "ledger_week AS part CROSS JOIN gpu"
+        conditions.append("gpu.id = part.gpu_id")
     if table == "ledger_day" and (asked.walks or not OF_MANY.keys().isdisjoint(asked.keys)):
         # CROSS: SQLite keeps that order of tables.
         source = "gpu CROSS JOIN ledger_day AS part"
