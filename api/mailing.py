@@ -40,6 +40,16 @@ class Made:
     problems: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What reports are made from: where, under which settings, as of when, of days before when (None: now)."""
+
+    session: Session
+    settings: Settings
+    now_ms: int
+    until_ms: int | None = None
+
+
 def send_weekly(
     engine: Engine,
     settings: Settings,
@@ -48,6 +58,7 @@ def send_weekly(
     again: bool = False,
     to: str | None = None,
     only: Collection[Owner | None] | None = None,
+    until_ms: int | None = None,
 ) -> str:
     """Mail the report of the last seven days, once per period, audience and recipient; a dry run without recipients.
 
@@ -56,6 +67,7 @@ def send_weekly(
         again: also to whom it went already.
         to: only to this address (a recipient's, whatever it wants else; or another one, which gets the fleet's report).
         only: the reports of these audiences alone.
+        until_ms: of the seven days before this moment, for a report that is late; None: now.
 
     Returns:
         One sentence of what was done.
@@ -68,9 +80,10 @@ def send_weekly(
     with session_scope(engine) as session:
         people = addressed(session, settings, now_ms, to, only)
         if not people:
-            subject = weekly(session, settings, now_ms).subject
+            subject = weekly(session, settings, now_ms, until_ms=until_ms).subject
             return f"dry run: {subject!r} was not sent, because {NOBODY}"
-        made = _made(session, settings, now_ms, people, again=again)
+        reports = Reports(session, settings, now_ms, until_ms)
+        made = _made(reports, people, again=again)
     with session_scope(engine) as session:
         # One that somebody sends to somebody is no news that its audience was told.
         drafts = made.drafts if to is None else [replace(one, told=()) for one in made.drafts]
@@ -156,17 +169,16 @@ def addressed(
         raise UsageError(f"--to: {error}") from error
 
 
-def _made(
-    session: Session, settings: Settings, now_ms: int, people: Sequence[Recipient], *, again: bool
-) -> Made:
+def _made(reports: Reports, people: Sequence[Recipient], *, again: bool) -> Made:
     """One report per audience, one message per recipient that has none of the period."""
+    session, settings, now_ms = reports.session, reports.settings, reports.now_ms
     drafts: list[Draft] = []
     mailed_before = quiet = 0
     subjects: list[str] = []
     problems: list[str] = []
     for audience, of_audience in _by_audience(people).items():
         try:
-            report = weekly(session, settings, now_ms, audience=audience)
+            report = weekly(session, settings, now_ms, audience, until_ms=reports.until_ms)
         except GpuwiseError as error:
             problems.append(f"report of {'the fleet' if audience is None else audience.name}: {error}")
             continue

@@ -50,10 +50,21 @@ def report_window(data: Window) -> tuple[Window, str]:
     return Window(start, end), ""
 
 
-def weekly(session: Session, settings: Settings, now_ms: int, audience: Owner | None = None) -> WeeklyReport:
-    """The report as of the newest data; ``audience`` None: of the whole fleet."""
-    data = bounds(session)
-    window, note = (Window(now_ms - DAYS * DAY_MS, now_ms), "") if data is None else report_window(data)
+def weekly(
+    session: Session,
+    settings: Settings,
+    now_ms: int,
+    audience: Owner | None = None,
+    *,
+    until_ms: int | None = None,
+) -> WeeklyReport:
+    """The report as of the newest data; ``audience`` None: of the whole fleet; ``until_ms``: of the days before it."""
+    end_ms = now_ms if until_ms is None else until_ms
+    window, note, data = Window(end_ms - DAYS * DAY_MS, end_ms), "", bounds(session)
+    if data is not None and until_ms is not None:
+        data = Window(data.from_ms, min(data.to_ms, until_ms)) if data.from_ms < until_ms else None
+    if data is not None:
+        window, note = report_window(data)
     before = report_told.before(session, audience, period_of(window))
     found = week(Scope(session, settings, now_ms, window), audience, adds_up=bool(before))
     return report_of(found, settings, note, before)

@@ -13,8 +13,9 @@ from core.settings import Settings
 
 def run(engine: Engine, settings: Settings, now_ms: int) -> str:
     """Try again whatever is due. Raises ``MailError`` while the mail server cannot be used, so that health says so."""
-    if weekly_report.missed(engine, settings, now_ms):
-        return f"the weekly report's hour was missed: {weekly_report.run(engine, settings, now_ms)}"
+    made_up = weekly_report.make_up(engine, settings, now_ms)
+    if made_up is not None:
+        return f"the weekly report's hour was missed: {made_up}"
     done = deliver(engine, settings, now_ms)
     if done.server_problems:
         raise MailError(str(done))
