@@ -24,12 +24,14 @@ class FormRoutes:
     Attributes:
         router: takes their routes. path: of the page. draw: the page as HTML, with a form that came back.
         keeps: parameters of the page's address that stay when a form was taken.
+        errors: a refusal and the form's fields → what is wrong, by field.
     """
 
     router: APIRouter
     path: str
     draw: Callable[[View, FormState], str]
     keeps: tuple[str, ...] = ()
+    errors: Callable[[str, Fields], Mapping[str, str]] = errors_of
 
     def post(self, path: str, *, form: str, said: str) -> Callable[[Act], Act]:
         """Over a function that does what the form ``form`` asks; it raises ``UsageError`` for what it refuses.
@@ -73,7 +75,7 @@ class FormRoutes:
     def refused(self, view: View, form: str, fields: Fields, error: GpuwiseError) -> Response:
         """The page with what was typed and what is wrong with it; nothing is kept."""
         view.scope.session.rollback()
-        state = FormState(form, dict(fields), errors_of(str(error), fields.keys()))
+        state = FormState(form, dict(fields), self.errors(str(error), fields))
         return HTMLResponse(self.draw(view, state), 422)
 
     def _register(self, path: str, act: Callable[..., object], route: Callable[..., Response]) -> None:

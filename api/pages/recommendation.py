@@ -13,10 +13,10 @@ from advisor.rule_text import RuleText, text_of
 from advisor.rules import RULES
 from api import formats
 from api.pages.facts import Fact, facts_of
+from api.pages.forms import NO_FORM, FormState
 from api.pages.frame import Frame, build_frame
 from api.pages.recommendation_charts import EvidenceChart, Proof, Track, evidence_chart, proof_of, track_of
 from api.pages.recommendation_where import Where, read_where
-from api.pages.settings_rules import NOTHING, Filled
 from api.pages.view import View, ViewDep
 from api.problems import NotFoundError
 from api.rec_row import sums
@@ -76,7 +76,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What can be done with it now; ``step`` and ``filled`` are a form that was refused, with what was typed.
+    """What can be done with it now; ``form``: of the step that was refused, with what was typed.
 
     Attributes:
         snoozes: name and last day of the usual ones. first_day: a snooze may end then. now: bound of when it was done.
@@ -87,15 +87,10 @@ class Forms:
     first_day: str
     earliest: str
     now: str
-    step: str = ""
-    filled: Filled = NOTHING
+    form: FormState = NO_FORM
     reasons: Mapping[str, str] = field(default_factory=lambda: REASONS)
     most_note: int = MOST_NOTE
     most_who: int = MOST_WHO
-
-    def of(self, step: str) -> Filled:
-        """What was typed in the form of a step."""
-        return self.filled if step == self.step else NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +138,7 @@ def allowed(status: Status) -> tuple[str, ...]:
     return tuple(step.value for step, statuses in APPLIES.items() if status in statuses)
 
 
-def forms_of(rec: Recommendation, now_ms: int, *, step: str = "", filled: Filled = NOTHING) -> Forms:
+def forms_of(rec: Recommendation, now_ms: int, form: FormState = NO_FORM) -> Forms:
     """What can be done with it now."""
 
     def day(days: int) -> str:
@@ -155,8 +150,7 @@ def forms_of(rec: Recommendation, now_ms: int, *, step: str = "", filled: Filled
         first_day=day(1),
         earliest=f"{from_ms(rec.opened_at_ms):%Y-%m-%dT%H:%M}",
         now=f"{from_ms(now_ms):%Y-%m-%dT%H:%M}",
-        step=step,
-        filled=filled,
+        form=form,
     )
 
 
@@ -214,8 +208,8 @@ def page_of(
     )
 
 
-def build_detail(asked: View, rec: Recommendation, *, step: str = "", filled: Filled = NOTHING) -> DetailPage:
-    """One recommendation; ``step`` and ``filled`` are a form that was refused."""
+def build_detail(asked: View, rec: Recommendation, form: FormState = NO_FORM) -> DetailPage:
+    """One recommendation; ``form``: one that was refused."""
     scope = asked.scope
     session, finding = scope.session, rec.finding
     every = verifications.rows(session, rule_id=finding.rule_id)
@@ -228,7 +222,7 @@ def build_detail(asked: View, rec: Recommendation, *, step: str = "", filled: Fi
             LifeLine(event.at_ms, STATUS[event.status], event.note, event.who)
             for event in recommendations.events(session, rec.id)
         ],
-        forms=forms_of(rec, scope.now_ms, step=step, filled=filled),
+        forms=forms_of(rec, scope.now_ms, form),
         proofs=[proof_of(one, finding.stage) for one in every if one.recommendation_id == rec.id],
         track=track_of(verifications.record_view(finding.rule_id, known), every, rec.id),
     )

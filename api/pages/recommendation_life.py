@@ -8,9 +8,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from api.deps import NowDep, SessionDep, SettingsDep
-from api.pages.forms import FormDep
+from api.pages.forms import FormDep, FormState
 from api.pages.recommendation import MOST_NOTE, MOST_WHO, REASONS, IdPath, build_detail, find
-from api.pages.settings_rules import Filled
 from api.pages.view import Address, View
 from api.resources.recommendation_actions import Act, act
 from api.resources.scope import scope_of
@@ -93,7 +92,6 @@ def take_step(  # noqa: PLR0917 - one dependency each
         act(session, id_, step, now, note=said.note, until=said.until, who=said.who, at=said.at)
     except UsageError as error:
         field = error.field if isinstance(error, RefusedError) else field_of(str(error))
-        wrong = Filled(fields, str(error), field)
-        page = build_detail(view, rec, step=step.value, filled=wrong)
-        return HTMLResponse(render("pages/recommendation.html", page), 400)
+        form = FormState(step.value, fields, {field: str(error)})
+        return HTMLResponse(render("pages/recommendation.html", build_detail(view, rec, form)), 422)
     return RedirectResponse(f"/recommendations/{id_}?said=step-taken#main", 303)

@@ -1,25 +1,24 @@
 """Settings of the rules: what they leave alone until when, the figures they go by, and forms to change both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Path
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
 from sqlalchemy.orm import Session
 
 from advisor.model import Rule, Source
 from advisor.rules import RULES
 from api import formats
-from api.deps import NowDep, SessionDep, SettingsDep
-from api.pages.forms import FormDep
+from api.pages.form_routes import Fields, FormRoutes
+from api.pages.forms import NO_FORM, FormDep, FormState
 from api.pages.frame import Frame, build_frame
-from api.pages.view import Address, View, ViewDep
+from api.pages.view import View, ViewDep
 from api.resources import exclusions, thresholds
 from api.resources.exclusion_cover import Coverage
 from api.resources.exclusions import LONGEST, ExclusionView, State
-from api.resources.scope import scope_of
 from api.resources.thresholds import ThresholdView
 from api.templating import render
 from core.clock import from_ms, to_ms
@@ -31,7 +30,7 @@ from store.queries import fleet, owners
 router = APIRouter(include_in_schema=False)
 
 PAGE: Final = "/settings/rules"
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
+TEMPLATE: Final = "pages/settings_rules.html"
 KINDS: Final = {
     "host": "Host",
     "gpu": "GPU (UUID)",
@@ -41,6 +40,9 @@ KINDS: Final = {
     "label": "Label (name=value)",
 }
 """Selectors for people, in the order in which they are offered."""
+EXCLUSION: Final = "exclusion"
+THRESHOLD: Final = "threshold"
+"""Its forms: leave a part alone, set a threshold."""
 FIELDS: Final = frozenset({"until", "since", "reason", "who", "value", "pattern0", "pattern1"})
 """Fields beside which a refusal is shown."""
 MOST_KNOWN: Final = 200
@@ -48,26 +50,6 @@ MOST_KNOWN: Final = 200
 MOST_PAST: Final = 50
 MOST_LISTED: Final = 8
 ORIGINS: Final = {Origin.DEFAULT: "default", Origin.FILE: "gpuwise.toml", Origin.DATABASE: "set here"}
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A form with what was typed in it, and what was wrong with it; ``field`` "": with the form as a whole."""
-
-    values: Mapping[str, str] = field(default_factory=dict)
-    error: str = ""
-    field: str = ""
-
-    def of(self, name: str) -> str:
-        """What was typed in a field."""
-        return self.values.get(name, "")
-
-    def wrong(self, name: str) -> str:
-        """What is wrong with a field; "" for nothing."""
-        return self.error if self.field == name else ""
-
-
-NOTHING: Final = Filled()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +91,12 @@ class RuleBlock:
     sources: tuple[Source, ...]
     open: bool
 
+    @property
+    def settable(self) -> tuple[tuple[str, str], ...]:
+        """Thresholds that a form may change."""
+        rows = [line.row for line in self.lines if not line.row.selectors and not line.row.refused]
+        return tuple((row.name, row.name) for row in rows)
+
 
 @dataclass(frozen=True, slots=True)
 class RulesPage:
@@ -116,23 +104,27 @@ class RulesPage:
 
     Attributes:
         known: names to offer while typing, with what each is. covers: answer to "what would it cover"; None: not asked.
-        first_day, last_day: bounds of an exclusion's last day.
+        form: the one that came back, of ``EXCLUSION`` or ``THRESHOLD``. first_day, last_day: bounds of an exclusion's last day.
     """
 
     frame: Frame
     headline: str
     live: tuple[ExclusionLine, ...]
     past: tuple[ExclusionLine, ...]
-    exclusion: Filled
+    form: FormState
     covers: Coverage | None
     parts: tuple[Part, ...]
     rules: tuple[RuleBlock, ...]
-    threshold: Filled
     known: tuple[tuple[str, str], ...]
     first_day: str
     last_day: str
     most_listed: int = MOST_LISTED
-    kinds: Mapping[str, str] = field(default_factory=lambda: KINDS)
+    kinds: tuple[tuple[str, str], ...] = tuple(KINDS.items())
+
+    @property
+    def judges(self) -> tuple[tuple[str, str], ...]:
+        """Rules that something may be kept from."""
+        return (("", "every rule"), *((rule.id, rule.id) for rule in self.rules))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +141,12 @@ def page_of(
     read: Read,
     *,
     rule_id: str = "",
-    exclusion: Filled = NOTHING,
+    form: FormState = NO_FORM,
     covers: Coverage | None = None,
-    threshold: Filled = NOTHING,
 ) -> RulesPage:
-    """The page from what was read and typed."""
+    """The page from what was read and typed; the rule of a threshold that was refused is open."""
     now = from_ms(frame.now_ms)
+    rule_id = form.value(THRESHOLD, "rule_id", rule_id)
     lines = [exclusion_line(row, now) for row in read.exclusions]
     live = tuple(line for line in lines if line.row.state in exclusions.LIVE)
     past = tuple(line for line in reversed(lines) if line.row.state not in exclusions.LIVE)
@@ -165,11 +157,10 @@ def page_of(
         headline=headline([line.row for line in live], len(set_)),
         live=live,
         past=past[:MOST_PAST],
-        exclusion=exclusion,
+        form=form,
         covers=covers,
         parts=parts_of(set_),
         rules=tuple(block_of(rule, every, is_open=rule.id == rule_id) for rule in RULES),
-        threshold=threshold,
         known=tuple(read.known),
         first_day=now.date().isoformat(),
         last_day=(now + LONGEST).date().isoformat(),
@@ -240,19 +231,22 @@ def read_page(session: Session, settings: Settings, now_ms: int) -> Read:
     )
 
 
-def build_rules(view: View) -> RulesPage:
-    """The page as it is asked for; an address may fill in the form: ``?host=node-07``."""
+def build_rules(view: View, form: FormState = NO_FORM, covers: Coverage | None = None) -> RulesPage:
+    """The page as it stands; an address may fill in the form: ``?host=node-07``."""
     rule_id = view.address.get("rule")
-    given = {kind: view.address.get(kind) for kind in KINDS if view.address.get(kind)}
-    values = {"rule_id": rule_id} if given else {}
-    for at, (kind, pattern) in enumerate(list(given.items())[:2]):
-        values |= {f"kind{at}": kind, f"pattern{at}": pattern}
+    filled = {kind: view.address.get(kind) for kind in KINDS if view.address.get(kind)}
+    if form is NO_FORM and filled:
+        values = {"rule_id": rule_id, "kind1": "user"}
+        for at, (kind, pattern) in enumerate(list(filled.items())[:2]):
+            values |= {f"kind{at}": kind, f"pattern{at}": pattern}
+        form = FormState(EXCLUSION, values)
     scope = view.scope
     return page_of(
         build_frame(view, active="settings", title="Rules", window_text=""),
         read_page(scope.session, scope.settings, scope.now_ms),
         rule_id=rule_id,
-        exclusion=Filled(values),
+        form=form,
+        covers=covers,
     )
 
 
@@ -271,6 +265,11 @@ def part_of(fields: Mapping[str, str]) -> dict[str, str]:
             )
         found[kind] = pattern
     return found
+
+
+def errors_of(error: str, fields: Mapping[str, str]) -> dict[str, str]:
+    """A refusal by the field that it speaks of; the empty key: of the whole form."""
+    return {field_of(error, fields): error}
 
 
 def field_of(error: str, fields: Mapping[str, str]) -> str:
@@ -305,75 +304,50 @@ def threshold_given(fields: Mapping[str, str]) -> thresholds.ThresholdsBody:
     )
 
 
-def _again(
-    session: Session,
-    settings: Settings,
-    now_ms: int,
-    *,
-    rule_id: str = "",
-    exclusion: Filled = NOTHING,
-    covers: Coverage | None = None,
-    threshold: Filled = NOTHING,
-) -> Response:
-    """The page with what was typed and what was wrong with it."""
-    view = View(scope_of(session, settings, now_ms), Address(PAGE))
-    page = page_of(
-        build_frame(view, active="settings", title="Rules", window_text=""),
-        read_page(session, settings, now_ms),
-        rule_id=rule_id,
-        exclusion=exclusion,
-        covers=covers,
-        threshold=threshold,
-    )
-    refused = exclusion.error or threshold.error
-    return HTMLResponse(render("pages/settings_rules.html", page), 400 if refused else 200)
+FORMS: Final = FormRoutes(
+    router, PAGE, lambda view, form: render(TEMPLATE, build_rules(view, form)), errors=errors_of
+)
 
 
 @router.get(PAGE, response_class=HTMLResponse)
 def rules_page(view: ViewDep) -> str:
     """The page as HTML."""
-    return render("pages/settings_rules.html", build_rules(view))
+    return render(TEMPLATE, build_rules(view))
 
 
 @router.post(f"{PAGE}/exclusions")
-def add_exclusion(session: SessionDep, settings: SettingsDep, now: NowDep, fields: FormDep) -> Response:
+def add_exclusion(view: ViewDep, fields: FormDep) -> Response:
     """Leave a part of the fleet alone; or, with the button ``look``, say what that would cover."""
+    scope = view.scope
+    if "look" not in fields:
+
+        def act() -> None:
+            exclusions.add(scope.session, scope.settings, exclusion_given(fields), scope.now_ms)
+
+        return FORMS.answer(view, EXCLUSION, fields, act, "left-alone")
     try:
-        body = exclusion_given(fields)
-        if "look" in fields:
-            covers = exclusions.look(session, settings, body, now)
-            return _again(session, settings, now, exclusion=Filled(fields), covers=covers)
-        exclusions.add(session, settings, body, now)
+        covers = exclusions.look(scope.session, scope.settings, exclusion_given(fields), scope.now_ms)
     except UsageError as error:
-        wrong = Filled(fields, str(error), field_of(str(error), fields))
-        return _again(session, settings, now, exclusion=wrong)
-    return RedirectResponse(f"{PAGE}?said=left-alone#main", 303)
+        return FORMS.refused(view, EXCLUSION, fields, error)
+    return HTMLResponse(render(TEMPLATE, build_rules(view, FormState(EXCLUSION, fields), covers)))
 
 
-@router.post(f"{PAGE}/exclusions/{{id_}}/end", response_class=RedirectResponse, status_code=303)
-def end_exclusion(session: SessionDep, now: NowDep, id_: IdPath) -> RedirectResponse:
+@FORMS.post_row("exclusions/{id_}/end", form="list", said="heard-again")
+def end_exclusion(view: View, id_: int, _fields: Fields) -> None:
     """End an exclusion before its time."""
-    exclusions.end(session, id_, now, None)
-    return RedirectResponse(f"{PAGE}?said=heard-again#main", 303)
+    exclusions.end(view.scope.session, id_, view.scope.now_ms, None)
 
 
-@router.post(f"{PAGE}/thresholds")
-def set_threshold(session: SessionDep, settings: SettingsDep, now: NowDep, fields: FormDep) -> Response:
+@FORMS.post("thresholds", form=THRESHOLD, said="threshold-set")
+def set_threshold(view: View, fields: Fields) -> None:
     """Set one threshold."""
-    rule_id = fields.get("rule_id", "")
-    try:
-        thresholds.set_(session, settings, threshold_given(fields), now)
-    except UsageError as error:
-        wrong = Filled(fields, str(error), field_of(str(error), fields))
-        return _again(session, settings, now, rule_id=rule_id, threshold=wrong)
-    return RedirectResponse(f"{PAGE}?said=threshold-set#main", 303)
+    scope = view.scope
+    thresholds.set_(scope.session, scope.settings, threshold_given(fields), scope.now_ms)
 
 
-@router.post(f"{PAGE}/thresholds/{{id_}}/end", response_class=RedirectResponse, status_code=303)
-def end_threshold(
-    session: SessionDep, settings: SettingsDep, now: NowDep, id_: IdPath, fields: FormDep
-) -> RedirectResponse:
+@FORMS.post_row("thresholds/{id_}/end", form="list", said="threshold-ended")
+def end_threshold(view: View, id_: int, fields: Fields) -> None:
     """Give one threshold back to the file, or to its default."""
-    name = fields.get("name", "")
-    thresholds.end(session, settings, id_, thresholds.ending({"names": [name] if name else []}), now)
-    return RedirectResponse(f"{PAGE}?said=threshold-ended#main", 303)
+    scope, name = view.scope, fields.get("name", "")
+    body = thresholds.ending({"names": [name] if name else []})
+    thresholds.end(scope.session, scope.settings, id_, body, scope.now_ms)

@@ -10,13 +10,13 @@ from advisor.rules import RULES
 from api.pages import recommendation, recommendation_rules, recommendations
 from api.pages.facts import facts_of
 from api.pages.filters import filter_bar
+from api.pages.forms import NO_FORM, FormState
 from api.pages.frame import Frame
 from api.pages.pager import Pager
 from api.pages.period import PeriodLink
 from api.pages.recommendation import LifeLine, forms_of
 from api.pages.recommendation_charts import conclusion, proof_of, track_of
 from api.pages.recommendation_where import where_of
-from api.pages.settings_rules import NOTHING, Filled
 from api.pages.view import Address
 from api.rec_row import row_of
 from api.resources.verifications import TrackRecordView, VerificationView, record_view
@@ -97,8 +97,7 @@ def detail_html(
     *,
     status: Status = Status.OPEN,
     proofs: tuple[VerificationView, ...] = (),
-    step: str = "",
-    filled: Filled = NOTHING,
+    form: FormState = NO_FORM,
     **changes: object,
 ) -> str:
     rec = good.recommendation(2, status, **{"gpu_uuids": ("GPU-0",), **changes})
@@ -110,7 +109,7 @@ def detail_html(
         rec,
         where_of(rec.finding, GPUS, {"GPU-0": "search"}),
         life=[LifeLine(good.NOW_MS, STATUS[Status.OPEN], good.HOSTILE, good.HOSTILE)],
-        forms=forms_of(rec, good.NOW_MS, step=step, filled=filled),
+        forms=forms_of(rec, good.NOW_MS, form),
         proofs=[proof_of(one) for one in proofs],
         track=track_of(record, proofs, 2),
     )
@@ -185,12 +184,19 @@ def test_a_refusal_says_why_and_draws_no_baseline() -> None:
 
 
 def test_a_refused_form_keeps_what_was_typed_beside_its_error() -> None:
-    wrong = Filled({"note": "<b>mine</b>", "reason": "other"}, "something else needs a note", "note")
-    html = detail_html(good.frame(), step="dismiss", filled=wrong)
+    typed = {"note": "<b>mine</b>", "reason": "other"}
+    wrong = FormState("dismiss", typed, {"note": "something else needs a note"})
+    html = detail_html(good.frame(), form=wrong)
     assert "&lt;b&gt;mine&lt;/b&gt;</textarea>" in html
     assert '<option value="other" selected>' in html
     assert 'id="dismiss-note-wrong" role="alert">something else needs a note' in html
     assert html.count('aria-invalid="true"') == 1
+
+
+def test_a_step_that_is_not_offered_any_more_still_says_why_it_was_refused() -> None:
+    wrong = FormState("claim", {"who": "Ada"}, {"": "it is done already"})
+    html = detail_html(good.frame(), status=Status.DONE, form=wrong)
+    assert html.count('role="alert">it is done already') == 1
 
 
 def test_every_rule_says_whether_it_can_be_taken_back() -> None:

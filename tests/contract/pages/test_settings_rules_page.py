@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from api.pages import settings_rules as page
-from api.pages.settings_rules import Filled, Read, RulesPage, page_of
+from api.pages.forms import FormState
+from api.pages.settings_rules import EXCLUSION, THRESHOLD, Read, RulesPage, page_of
 from api.resources.exclusion_cover import Coverage, CoveredRecommendation
 from api.resources.exclusions import ExclusionView, State
 from api.resources.thresholds import ThresholdView
@@ -92,18 +93,18 @@ def section(text: str, id_: str) -> str:
     return unescape(text[text.index(f'id="{id_}"') :].split("</section>", maxsplit=1)[0])
 
 
-FILLED = Filled(
-    {"kind0": "owner", "pattern0": HOSTILE, "reason": HOSTILE, "until": "2025-12-01", "rule_id": "off-hours"}
+FILLED = FormState(
+    EXCLUSION,
+    {"kind0": "owner", "pattern0": HOSTILE, "reason": HOSTILE, "until": "2025-12-01", "rule_id": "off-hours"},
 )
 PAGES = {
     "plain": of(),
     "empty": page_of(good.frame("settings"), Read([], [threshold()])),
     "asked for a rule": of(rule_id="small-batch"),
-    "looked": of(exclusion=FILLED, covers=COVERS),
-    "refused": of(
-        rule_id="small-batch",
-        exclusion=replace(FILLED, error="until is past", field="until"),
-        threshold=Filled({"value": "7"}, "min_small_ratio is 7", "value"),
+    "looked": of(form=FILLED, covers=COVERS),
+    "refused": of(rule_id="small-batch", form=replace(FILLED, errors={"until": "until is past"})),
+    "refused threshold": of(
+        form=FormState(THRESHOLD, {"rule_id": "small-batch", "value": "7"}, {"value": "min_small_ratio is 7"})
     ),
     "hostile": page_of(
         good.frame("settings"),
@@ -220,15 +221,22 @@ def test_what_was_typed_stays_with_what_was_wrong_beside_it() -> None:
     text = html(PAGES["refused"])
     form = section(text, "leave-alone")
     assert 'value="2025-12-01"' in form
-    assert 'aria-describedby="xu-wrong"' in form
-    assert 'id="xu-wrong" role="alert">until is past' in form
+    assert 'aria-describedby="exclusion-until-wrong"' in form
+    assert 'id="exclusion-until-wrong" role="alert">until is past' in form
     assert '<option value="owner" selected>' in form
     assert '<option value="off-hours" selected>' in form
-    assert 'id="tv-wrong" role="alert">min_small_ratio is 7' in unescape(text)
+
+
+def test_a_refused_threshold_comes_back_with_its_rule_open() -> None:
+    text = html(PAGES["refused threshold"])
+    assert 'id="rule-small-batch" open' in text
+    assert 'name="value" value="7"' in text
+    assert 'id="threshold-value-wrong" role="alert">min_small_ratio is 7' in unescape(text)
+    assert 'value="7"' not in section(text, "leave-alone")
 
 
 def test_a_refusal_of_no_field_stands_with_the_form() -> None:
-    text = html(of(exclusion=Filled({}, "something is off")))
+    text = html(of(form=FormState(EXCLUSION, {}, {"": "something is off"})))
     assert '<p class="error" role="alert">something is off' in text
 
 
@@ -236,7 +244,7 @@ def test_a_look_says_what_it_would_cover_and_that_nothing_is_kept() -> None:
     form = section(html(PAGES["looked"]), "leave-alone")
     assert "It would cover 8 of 32 GPUs and 1 engine; 2 open recommendations would be set aside." in form
     assert "Nothing is kept yet." in form
-    none = of(exclusion=FILLED, covers=Coverage(0, 32, 0, [], 0, []))
+    none = of(form=FILLED, covers=Coverage(0, 32, 0, [], 0, []))
     assert "It would cover no GPU that is known." in section(html(none), "leave-alone")
 
 

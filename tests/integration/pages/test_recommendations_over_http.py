@@ -59,13 +59,13 @@ def test_a_list_pages_by_twenty_five(person: TestClient) -> None:
 def test_done_may_lie_in_the_past_but_not_before_it_was_found(person: TestClient) -> None:
     address = the_one(person)
     early = person.post(f"{address}/done", data={"at": "2001-02-03T04:05", "note": "set to 96", "who": "ann"})
-    assert early.status_code == 400
+    assert early.status_code == 422
     assert "before it was found" in early.text
     assert ">set to 96</textarea>" in early.text
     assert 'value="2001-02-03T04:05"' in early.text
     assert 'value="ann"' in early.text
     late = person.post(f"{address}/done", data={"at": "2999-01-01T00:00"})
-    assert late.status_code == 400
+    assert late.status_code == 422
     assert "in the future" in late.text
     assert person.post(f"{address}/done", data={"note": "set to 96", "who": "ann"}).status_code == 303
     html = person.get(f"{address}?said=step-taken").text
@@ -97,7 +97,7 @@ def test_a_form_that_cannot_be_taken_says_why_and_changes_nothing(
 ) -> None:
     address = the_one(person)
     answer = person.post(f"{address}/{step}", data=fields)
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert word in answer.text
     assert 'role="alert"' in answer.text
     assert 'class="status open"' in person.get(address).text

@@ -71,7 +71,7 @@ def test_a_refusal_keeps_what_was_typed_and_nothing_else(
     person: TestClient, typed: dict[str, str], says: str
 ) -> None:
     answer = person.post(f"{PAGE}/exclusions", data={**GIVEN, **typed})
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert says in answer.text.replace("2000", "2,000")
     assert 'value="Ada"' in answer.text
     assert exclusions(person) == []
@@ -109,10 +109,10 @@ def test_a_bad_value_stands_beside_its_field_with_the_rule_open(
 ) -> None:
     given = {"rule_id": "small-batch", "name": "min_small_ratio", "value": value, "note": "why"}
     answer = person.post(f"{PAGE}/thresholds", data=given)
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert says in answer.text
     assert 'id="rule-small-batch" open' in answer.text
-    assert 'id="tv-wrong"' in answer.text
+    assert 'id="threshold-value-wrong"' in answer.text
     assert 'value="why"' in answer.text
     assert changed(person) == {}
 
@@ -148,6 +148,6 @@ def test_words_that_cannot_be_stored_are_refused_wherever_they_are_sent(person: 
         ("thresholds", {"rule_id": "small-batch", "name": "a\x00b", "value": "3"}),
         ("thresholds/1/end", {"name": "a\x00b"}),
     ):
-        assert person.post(f"{PAGE}/{path}", data=data).status_code == 400, (path, data)
+        assert person.post(f"{PAGE}/{path}", data=data).status_code == 422, (path, data)
     assert exclusions(person) == []
     assert changed(person) == {"the fleet min_gain": 2.0}
