@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, params
 from pydantic import AfterValidator
 
 from api.resources.by import DESCRIPTION, By, keys_of
@@ -22,53 +22,27 @@ def _known(given: list[str]) -> list[str]:
 
 ByQuery = Annotated[list[str], AfterValidator(_known), Query(description=DESCRIPTION, examples=["owner,day"])]
 DEFAULT_BY: list[str] = [By.GPU.value]
-_Several = list[str] | None
+Several = list[str] | None
+"""Values of one filter: alternatives; none given is no filter."""
+
+
+def only(what: str) -> params.Query:
+    """The parameter of a filter that may be given several times; ``what`` it leaves, in words."""
+    return params.Query(description=f"Only {what}. Repeatable.", max_length=MOST)
 
 
 def filters(  # noqa: PLR0917 - one parameter a filter
-    gpu: Annotated[
-        _Several, Query(description="Only these GPUs, by UUID. Repeatable.", max_length=MOST)
-    ] = None,
-    host: Annotated[
-        _Several, Query(description="Only GPUs in these hosts. Repeatable.", max_length=MOST)
-    ] = None,
-    model: Annotated[
-        _Several, Query(description="Only GPUs of these models. Repeatable.", max_length=MOST)
-    ] = None,
-    owner: Annotated[
-        _Several, Query(description="Only lines of these teams. Repeatable.", max_length=MOST)
-    ] = None,
-    namespace: Annotated[
-        _Several,
-        Query(description="Only workloads in these Kubernetes namespaces. Repeatable.", max_length=MOST),
-    ] = None,
-    workload: Annotated[
-        _Several,
-        Query(description="Only these workloads, as by=workload names them. Repeatable.", max_length=MOST),
-    ] = None,
-    user: Annotated[
-        _Several, Query(description="Only workloads of these users. Repeatable.", max_length=MOST)
-    ] = None,
-    project: Annotated[
-        _Several, Query(description="Only lines of these projects of a team. Repeatable.", max_length=MOST)
-    ] = None,
-    kind: Annotated[
-        _Several,
-        Query(
-            description="Only workloads of these kinds (process, pod, slurm_job …). Repeatable.",
-            max_length=MOST,
-        ),
-    ] = None,
-    name: Annotated[
-        _Several, Query(description="Only workloads of these names. Repeatable.", max_length=MOST)
-    ] = None,
-    q: Annotated[
-        _Several,
-        Query(
-            description="Only workloads with these words in name, user, namespace, host or key. Repeatable.",
-            max_length=MOST,
-        ),
-    ] = None,
+    gpu: Annotated[Several, only("these GPUs, by UUID")] = None,
+    host: Annotated[Several, only("GPUs in these hosts")] = None,
+    model: Annotated[Several, only("GPUs of these models")] = None,
+    owner: Annotated[Several, only("lines of these teams")] = None,
+    namespace: Annotated[Several, only("workloads in these Kubernetes namespaces")] = None,
+    workload: Annotated[Several, only("these workloads, as by=workload names them")] = None,
+    user: Annotated[Several, only("workloads of these users")] = None,
+    project: Annotated[Several, only("lines of these projects of a team")] = None,
+    kind: Annotated[Several, only("workloads of these kinds (process, pod, slurm_job …)")] = None,
+    name: Annotated[Several, only("workloads of these names")] = None,
+    q: Annotated[Several, only("workloads with these words in name, user, namespace, host or key")] = None,
 ) -> Filters:
     """Filters of a report; several of one are alternatives, of different ones conditions."""
     texts = (gpu, host, model, owner, namespace, workload, user, project, kind, name, q)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import JSONResponse, Response
 
 from api import paging
+from api.asked import Several, only
 from api.deps import SINCE, UNTIL, NowDep, ScopeDep, SessionDep, SettingsDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.resources import gpu_detail, gpus
@@ -36,41 +37,17 @@ def newest_scope(
 NewestScopeDep = Annotated[Scope, Depends(newest_scope, scope="function")]
 
 
-_Several = list[str] | None
-MOST = 200
-
-
 def fleet_filters(  # noqa: PLR0917 - one parameter a filter
-    host: Annotated[
-        _Several, Query(description="Only GPUs in these hosts. Repeatable.", max_length=MOST)
-    ] = None,
-    model: Annotated[
-        _Several, Query(description="Only GPUs of these models. Repeatable.", max_length=MOST)
-    ] = None,
+    host: Annotated[Several, only("GPUs in these hosts")] = None,
+    model: Annotated[Several, only("GPUs of these models")] = None,
     owner: Annotated[
-        _Several,
-        Query(
-            description="Only GPUs of which these teams paid for most of the time; unowned: nobody did. Repeatable.",
-            max_length=MOST,
-        ),
+        Several, only("GPUs of which these teams paid for most of the time; unowned: nobody did")
     ] = None,
-    label: Annotated[
-        _Several,
-        Query(
-            description="Only GPUs in hosts with one of these labels (name=value). Repeatable.",
-            max_length=MOST,
-        ),
-    ] = None,
-    engine: Annotated[
-        _Several,
-        Query(description="Only GPUs with these LLM engines or served models. Repeatable.", max_length=MOST),
-    ] = None,
+    label: Annotated[Several, only("GPUs in hosts with one of these labels (name=value)")] = None,
+    engine: Annotated[Several, only("GPUs with these LLM engines or served models")] = None,
     activity: Annotated[
         list[Activity | Literal["silent"]] | None,
-        Query(
-            description="Only GPUs that do this now; silent: no sample while others have some. Repeatable.",
-            max_length=MOST,
-        ),
+        only("GPUs that do this now; silent: no sample while others have some"),
     ] = None,
     find: Annotated[
         str,
