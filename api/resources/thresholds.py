@@ -100,13 +100,10 @@ def value_of(name: str, text: str) -> float | int | None:
     if word.lower() == "none":
         return None
     try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        return float(word)
+        value = float(word)
     except ValueError as error:
         raise UsageError(f"{name} is {shown(text)}: give a number such as 0.3, or none") from error
+    return int(value) if value.is_integer() else value
 
 
 def value_text(value: float | None) -> str:
