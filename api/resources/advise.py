@@ -166,13 +166,17 @@ def last_spend(session: Session) -> LastSpend | None:
     return LastSpend(raw["at_ms"], Window(*raw["window"]), raw["refused"], spend)
 
 
-def last_totals(session: Session) -> tuple[Totals, int] | None:
-    """Totals of the last recorded run and how many judgements it refused, without reading these; None before the first one."""
-    text = meta.get(session, LAST_RUN)
-    if text is None:
-        return None
-    raw: dict[str, Any] = json.loads(text)
-    return _totals(raw["totals"]), len(raw["not_evaluated"])
+def last_totals(session: Session, waiting: Sequence[Recommendation]) -> tuple[Totals, int] | None:
+    """What ``waiting`` come to after overlap, and how many judgements the last recorded run refused; None before the first one.
+
+    Of what waits now, not as it was when the rules ran: every page, mail and answer says the same sum as the list does,
+    also after somebody set one aside, and with those that the last run could not judge anew.
+    """
+    last = last_spend(session)
+    if last is not None:
+        return last.spend.totals([item.finding for item in waiting]), last.refused
+    run = last_run(session)
+    return None if run is None else (run.totals, len(run.not_evaluated))
 
 
 def last_run(session: Session) -> LastRun | None:

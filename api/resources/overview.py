@@ -55,7 +55,7 @@ def overview(scope: Scope) -> Overview:
     waiting = recommendations.listing(session, WAITING, brief=True)
     waiting.sort(key=lambda item: (rank(item.finding), item.id))
     newest = bounds(session)
-    last = last_totals(session)
+    last = last_totals(session, waiting)
     lines = _host_lines(scope, cards, totals, waiting)
     unpriced = {card.model or "a GPU of unknown model" for card in cards if totals[card.id].cost_usd is None}
     return Overview(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from api.resources import budgets, forecast, funnel
-from api.resources.advise import last_run
+from api.resources.advise import last_run, last_totals
 from api.resources.budgets import BudgetView
 from api.resources.by import By
 from api.resources.forecast import ForecastBy, ForecastRow
@@ -113,7 +113,7 @@ def week(scope: Scope, audience: Owner | None, *, adds_up: bool = True) -> Week:
     every = {item.id: item for item in recommendations.listing(session, brief=True)}
     mine, totals, parts, veiled = _mine(scope, audience, list(every.values()), bills, labels)
     waiting = tuple(item for item in mine.values() if item.status in WAITING)
-    last = last_run(session)
+    last = last_totals(session, waiting) if audience is None else None
     hosts = _hosts(gpus, sums)
     return Week(
         audience=audience,
@@ -135,10 +135,10 @@ def week(scope: Scope, audience: Owner | None, *, adds_up: bool = True) -> Week:
             carbon_note=carbon_note(whole),
             funnel=tuple(funnel.steps(whole)),
             days=days(scope, filters),
-            totals=(None if last is None else last.totals) if audience is None else totals,
+            totals=(None if last is None else last[0]) if audience is None else totals,
             recommendations=waiting,
             open_count=len(waiting),
-            not_evaluated_count=None if last is None or audience else len(last.not_evaluated),
+            not_evaluated_count=None if last is None else last[1],
         ),
         parts=parts,
         veiled=veiled,

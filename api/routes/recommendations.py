@@ -11,8 +11,9 @@ from api.deps import NowDep, SessionDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.ranking import rank
 from api.resources import recommendation_actions as actions
-from api.resources.advise import last_run
+from api.resources.advise import last_run, last_totals
 from api.resources.as_json import to_json
+from api.resources.overview import WAITING
 from api.resources.recommendation_actions import Act, StepView
 from api.resources.recommendations import RecommendationRow, TotalsView, row_of, totals_view
 from api.text import Storable
@@ -62,12 +63,13 @@ def list_recommendations(
     listing: ListingDep,
     status: Annotated[list[Status] | None, Query(description="Only these; default: all.")] = None,
 ) -> Response:
-    """Findings with their status, best first; what could not be judged; totals after overlap."""
+    """Findings with their status, best first; what could not be judged; totals of all that wait, after overlap."""
     items = sorted(kept.listing(session, status), key=lambda item: (rank(item.finding), item.id))
     last = last_run(session)
+    now = last_totals(session, kept.listing(session, WAITING, brief=True))
     more = {
         "not_evaluated": [] if last is None else to_json(last.not_evaluated),
-        "totals": None if last is None else to_json(totals_view(last.totals)),
+        "totals": None if now is None else to_json(totals_view(now[0])),
         "evaluated_at": None if last is None else to_json(from_ms(last.at_ms)),
     }
     rows = [row_of(item.finding, item) for item in items]

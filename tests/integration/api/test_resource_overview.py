@@ -206,7 +206,10 @@ def test_the_best_recommendation_comes_first_and_stands_at_its_gpu(
     view = overview(filled_scope)
     assert [item.finding.title for item in view.recommendations] == [f"Release {A}", f"Release {B}"]
     assert (view.open_count, view.not_evaluated_count) == (2, 1)
-    assert view.totals == Totals(Range(450.0, 500.0, 550.0), None, None, 2000.0)
+    assert view.totals is not None
+    assert view.totals.cash_usd_month is not None
+    assert view.totals.cash_usd_month.p50 == pytest.approx(500.0)
+    assert (view.totals.capacity_gpu_h_month, view.totals.energy_kwh_month) == (None, None)
     first, second = (line.advice for line in view.hosts)
     assert first is not None
     assert first.finding.title == f"Release {A}"
@@ -257,3 +260,16 @@ def test_totals_never_exceed_the_spend_of_the_window(filled_scope: Scope) -> Non
     spend = view.totals.spend_usd_month
     assert spend is not None
     assert view.totals.cash_usd_month is None or view.totals.cash_usd_month.p90 <= spend
+
+
+def test_the_overview_says_the_sum_of_what_waits_now_not_of_the_last_run(
+    filled_scope: Scope, two_findings: None
+) -> None:
+    session = filled_scope.session
+    first = advise.run(filled_scope, record=True).recommendations[0]
+    assert first.id is not None
+    recommendations.set_status(session, first.id, Status.DISMISSED, NOW, note="a spare")
+    shown = overview(filled_scope)
+    assert shown.totals is not None
+    assert shown.totals.cash_usd_month is not None
+    assert shown.totals.cash_usd_month.p50 == 100.0
