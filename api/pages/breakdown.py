@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from api import formats
+from api import formats, words
 from api.charts import Layer, stacked_bars
 from api.pages.breakdown_largest import AT_ONCE, largest
 from api.pages.filters import report_filters
@@ -183,7 +183,9 @@ def breakdown(
     buckets = buckets_of(scope, asked.per)
     totals = tuple(by_time.get((bucket.key,)) for bucket in buckets)
     shown = [row for row in rows if figure(row.lines)]
-    if len(shown) > LAYERS + 1:
+    if asked.by is By.ACTIVITY:
+        shown = _in_stack_order(shown)
+    elif len(shown) > LAYERS + 1:
         shown = shown[:LAYERS]
     top = top or _by_time(scope, asked, shown, amounts, money=money)
     return Breakdown(
@@ -194,7 +196,7 @@ def breakdown(
         before=_before(view, of, amounts, money=money),
         buckets=buckets,
         totals=totals,
-        layers=layers_of(shown, top, buckets, totals, figure),
+        layers=layers_of(shown, top, buckets, totals, figure, by=asked.by),
         left_out=0 if kept is None else kept[1],
     )
 
@@ -255,6 +257,8 @@ def layers_of(
     buckets: Sequence[Bucket],
     totals: Sequence[LineSum | None],
     figure: Figure,
+    *,
+    by: By,
 ) -> tuple[Layered, ...]:
     """A layer for each group that is shown, then what is left of the totals."""
     by_label: dict[tuple[bool, str], dict[str, list[LineSum]]] = {}
@@ -272,13 +276,27 @@ def layers_of(
             values.append(value)
             if value is not None and left[at] is not None:
                 left[at] = left[at] - value  # type: ignore[operator]
-        css = "a-unknown" if row.label == "gap" else f"c-{n}" if n < LAYERS else "c-rest"
-        found.append(Layered(css, row.label, row, tuple(values), figure(row.lines)))
+        found.append(Layered(_colour(by, row, n), row.label, row, tuple(values), figure(row.lines)))
     rest = [value if value is not None and float(value) > REST_FROM else None for value in left]
     if any(value is not None for value in rest):
         known = [value for value in rest if value is not None]
         found.append(Layered("c-rest", OTHERS, None, tuple(rest), sum(known[1:], known[0])))
     return tuple(found)
+
+
+def _in_stack_order(rows: Sequence[Row]) -> list[Row]:
+    """Activities as every other chart stacks them."""
+    order = [activity.value for activity in words.ACTIVITY]
+    return sorted(rows, key=lambda row: order.index(row.key) if row.key in order else len(order))
+
+
+def _colour(by: By, row: Row, n: int) -> str:
+    """CSS class of the ``n``-th layer; an activity has one colour on all pages, and gaps are hatched."""
+    if row.label == "gap":
+        return "a-unknown"
+    if by is By.ACTIVITY:
+        return f"a-{row.key or 'unknown'}"
+    return f"c-{n}" if n < LAYERS else "c-rest"
 
 
 REST_FROM: Final = 5e-7

@@ -11,7 +11,7 @@ from api.resources.report_filters import NO_FILTERS, Filters, namespace_of, work
 from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, hourly, parts
 from api.resources.report_sum import LineSum, Sums, in_order
 from api.resources.scope import Scope
-from api.words import workload_kind
+from api.words import ACTIVITY, workload_kind
 from core.activity import Activity
 from core.clock import from_ms
 from core.readings import GpuIdentity, WorkloadKey
@@ -254,7 +254,7 @@ def _or(text: str | None, nothing: str) -> Name:
 
 
 _ACTIVITY_NAMES: Final[Mapping[Activity | None, Name]] = {
-    activity: (activity.value, activity.value.replace("_", "-")) for activity in Activity
+    activity: (activity.value, word.name) for activity, word in ACTIVITY.items()
 }
 _NAMES: Final[Mapping[By, tuple[str, Callable[[Any], Name]]]] = {
     By.GPU: ("gpu", lambda gpu: (gpu.gpu_uuid, gpu_label(gpu))),

@@ -74,5 +74,5 @@ def breakdown(*labels: str, by: By = By.OWNER, rate: Rate | None = RATE) -> Brea
         before=None,
         buckets=DAYS,
         totals=totals,
-        layers=layers_of(shown, cells, DAYS, totals, figure),
+        layers=layers_of(shown, cells, DAYS, totals, figure, by=by),
     )

@@ -36,6 +36,14 @@ def in_form(client: TestClient, path: str, **fields: str) -> tuple[int, str, str
     return answer.status_code, answer.headers.get("location", ""), answer.text
 
 
+@pytest.mark.parametrize("path", ["/costs", "/energy"])
+def test_an_activity_has_the_colour_and_the_name_of_every_other_chart(filled: str, path: str) -> None:
+    html = person_at(filled).get(f"{path}?by=activity").text
+    assert 'class="a-' in html
+    assert 'class="c-0"' not in html
+    assert "busy, nature unknown" in html
+
+
 def test_parts_of_every_cost_of_every_grouping_add_up_to_it(filled: str) -> None:
     with session_scope(make_engine(filled)) as session:
         scope = scope_of(session, settings_for(filled), NOW)
