@@ -44,11 +44,11 @@ def coverage_ratio(session: Session, window: Window) -> float | None:
     """Covered over known GPU time of the clock hours of a window; a GPU is known from its first to its last sample."""
     from_ms = window.from_ms - window.from_ms % HOUR_MS
     hour, gpu = GpuHourRow.__table__.c, GpuRow
-    covered = session.execute(
-        select(func.sum(cast(hour.covered_s, Float))).where(
-            hour.hour_ms >= from_ms, hour.hour_ms < window.to_ms
-        )
-    ).scalar()
+    # GPU by GPU through the key: the index of hours finds every row by itself, three times as long.
+    of_hours = select(func.sum(cast(hour.covered_s, Float))).where(
+        hour.gpu_id == gpu.id, hour.hour_ms >= from_ms, hour.hour_ms < window.to_ms
+    )
+    covered = session.execute(select(func.sum(of_hours.correlate(gpu).scalar_subquery()))).scalar()
     start = case((gpu.first_sample_ms > from_ms, gpu.first_sample_ms), else_=from_ms)
     end = case((gpu.seen_until_ms < window.to_ms, gpu.seen_until_ms), else_=window.to_ms)
     known_ms = session.execute(

@@ -1,6 +1,11 @@
-"""What each GPU mostly did, hour by hour: the strips of tables of many GPUs. One activity an hour, chosen by the database."""
+"""What each GPU mostly did, hour by hour: the strips of tables of many GPUs. One activity an hour, chosen by the database.
+
+Twelve hours come as one number, four bits an hour: a row a GPU instead of one an hour, and GPUs whose days were alike
+share what is made of it.
+"""
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
@@ -10,10 +15,13 @@ from core.evidence import Window
 from core.units import HOUR_MS
 
 ACTIVITIES: Final = tuple(Activity)
+BITS: Final = 4
+"""Of an hour: 0 is no samples, else the activity's place in ``ACTIVITIES`` and one."""
+assert len(ACTIVITIES) < 1 << BITS
+PACKED: Final = 12
+"""Hours of a number: 48 bits, which fit every kind of number on the way."""
 _SECONDS: Final = tuple(f"{activity.value}_s" for activity in ACTIVITIES)
-
-
-Strip = list[Activity | None]
+Strip = tuple[Activity | None, ...]
 
 
 def main_activities(
@@ -26,30 +34,44 @@ def main_activities(
         window: of whole clock hours.
         gpu_ids: of these GPUs only; default all.
     """
-    is_sqlite = session.get_bind().dialect.name == "sqlite"
-    most = f"{'max' if is_sqlite else 'greatest'}({', '.join(_SECONDS)})"
-    cases = " ".join(f"WHEN {name} THEN {at}" for at, name in enumerate(_SECONDS))
+    code = _main(session.get_bind().dialect.name)
+    count = (window.to_ms - window.from_ms) // HOUR_MS
+    starts = range(int(window.from_ms), int(window.to_ms), PACKED * HOUR_MS)
+    numbers = [
+        f"CAST(sum(CASE WHEN hour_ms >= {at} AND hour_ms < {at + PACKED * HOUR_MS} "
+        f"THEN CAST({code} AS bigint) << CAST((hour_ms - {at}) / {HOUR_MS} * {BITS} AS integer) END) AS bigint)"
+        for at in starts
+    ]
     where = (
         "" if gpu_ids is None else f"gpu.id IN ({', '.join(str(int(one)) for one in gpu_ids) or '0'}) AND "
     )
     # GPU by GPU through the key; our own whole numbers and names of columns.
     sql = (
-        f"SELECT gpu.id, (hour_ms - {int(window.from_ms)}) / {HOUR_MS}, CASE {most} {cases} END "
-        f"FROM gpu CROSS JOIN gpu_hour WHERE {where}gpu_hour.gpu_id = gpu.id "
-        f"AND hour_ms >= {int(window.from_ms)} AND hour_ms < {int(window.to_ms)} AND covered_s > 0"
+        f"SELECT gpu.id, {', '.join(numbers)} FROM gpu CROSS JOIN gpu_hour WHERE {where}gpu_hour.gpu_id = gpu.id "
+        f"AND hour_ms >= {starts.start} AND hour_ms < {starts.stop} AND covered_s > 0 GROUP BY gpu.id"
     )
     raw: Any = session.connection().connection.driver_connection
     cursor = raw.cursor()
     try:
         cursor.execute(sql)
-        rows = cursor.fetchall()
+        return {row[0]: _strip(row[1:], count) for row in cursor.fetchall()}
     finally:
         cursor.close()
-    blank: Strip = [None] * ((window.to_ms - window.from_ms) // HOUR_MS)
-    strips: dict[int, Strip] = {}
-    for gpu_id, hour, activity in rows:
-        strip = strips.get(gpu_id)
-        if strip is None:
-            strip = strips[gpu_id] = blank.copy()
-        strip[hour] = ACTIVITIES[activity]
-    return strips
+
+
+def _main(dialect: str) -> str:
+    """SQL for the place of the activity with most of an hour's seconds, counted from 1; of equal ones the first.
+
+    More than half of what is covered is most: few hours need all of their columns.
+    """
+    most = f"{'max' if dialect == 'sqlite' else 'greatest'}({', '.join(_SECONDS)})"
+    of_most = " ".join(f"WHEN {name} THEN {at}" for at, name in enumerate(_SECONDS, 1))
+    of_half = " ".join(f"WHEN {name} + {name} > covered_s THEN {at}" for at, name in enumerate(_SECONDS, 1))
+    return f"CASE {of_half} ELSE CASE {most} {of_most} END END"
+
+
+@lru_cache(maxsize=8_192)
+def _strip(numbers: tuple[int | None, ...], hours: int) -> Strip:
+    """Hours of numbers of ``PACKED`` each."""
+    codes = [(number or 0) >> BITS * at & (1 << BITS) - 1 for number in numbers for at in range(PACKED)]
+    return tuple([ACTIVITIES[code - 1] if code else None for code in codes[:hours]])
