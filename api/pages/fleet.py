@@ -1,19 +1,17 @@
 """Fleet: a thousand GPUs on one page, by host or as one list: what each does now, its day, its money, its advice."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
-from markupsafe import Markup
 
 from api import formats
-from api.charts_strips import activity_strip
-from api.links import gpu_path, host_path
 from api.overview_parts import Tile
 from api.pages.filters import FilterBar, filter_bar
+from api.pages.fleet_lines import GpuLine, Links, gpu_lines
 from api.pages.frame import Frame, build_frame
 from api.pages.period import PeriodLink, period_bar
 from api.pages.sorting import Column, SortLink, sort_rows
@@ -25,19 +23,21 @@ from api.resources.fleet_rows import (
     FleetHost,
     StateCounts,
     by_host,
+    cost_usd,
     fitting,
+    idle_usd,
+    labels_of,
     read_fleet,
     state_counts,
     state_of,
     strip_window,
-    summed,
+    team_of,
 )
-from api.templating import environment, render
+from api.templating import render
 from api.words import ACTIVITY, activity_name
 from core.activity import Activity
 from core.errors import UsageError
 from core.evidence import Window
-from core.units import GIB
 
 router = APIRouter(include_in_schema=False)
 
@@ -66,27 +66,6 @@ COLUMNS: Final = {
     "seen": Column("Seen", lambda row: row.total.coverage_ratio, down=False),
     "team": Column("Team", lambda row: None if row.owner is None else row.owner.team, down=False),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class GpuLine:
-    """One GPU of the table: what does not print by a filter is markup already, of which a fleet repeats most.
-
-    Attributes:
-        name: its place on its host, with the host where no heading says it. activity: with its swatch.
-        limit, memory: what power and memory are measured against; empty: not known. advice: title of the best.
-    """
-
-    row: FleetGpu
-    name: Markup
-    href: str
-    model: Markup
-    activity: Markup
-    strip: Markup
-    limit: Markup
-    memory: Markup
-    team: Markup
-    advice: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +132,7 @@ def tiles(rows: Sequence[FleetGpu], counts: StateCounts, window_text: str) -> tu
 
     by = counts.by_activity
     empty, parked = by.get(Activity.EMPTY, 0), by.get(Activity.PARKED, 0)
-    cost, idle = summed(row.total.cost_usd for row in rows), summed(row.total.idle_usd for row in rows)
+    cost, idle = cost_usd(rows), idle_usd(rows)
     part = f"{formats.percent(float(idle / cost))} of " if idle is not None and cost else "of "
     return (
         Tile("At work now", formats.figure(counts.work), share(counts.work)),
@@ -191,13 +170,16 @@ def asked(address: Address) -> FleetFilters:
 
 def choices(rows: Iterable[FleetGpu]) -> dict[str, list[str]]:
     """Values of each filter that occur; of what there is only one of, none."""
-    found: dict[str, set[str]] = {name: set() for name in ("owner", "host", "model", "label", "engine")}
-    for row in rows:
-        found["owner"].add(row.team)
-        found["host"].add(row.now.host or "")
-        found["model"].add(row.now.model or "")
-        found["label"].update(row.labels)
-        found["engine"].update(one.model or one.engine for one in row.engines)
+    rows = list(rows)
+    # Each thing once: what it is called takes longer than to see that it is the same.
+    facts = {id(row.facts): row.facts for row in rows if row.facts is not None}
+    found = {
+        "owner": {team_of(owner) for owner in {row.owner for row in rows}},
+        "host": {row.now.host or "" for row in rows},
+        "model": {row.now.model or "" for row in rows},
+        "label": {label for one in facts.values() for label in labels_of(one)},
+        "engine": {one.model or one.engine for one in {one for row in rows for one in row.engines}},
+    }
     return {
         name: sorted(values - {""}) if 1 < len(values) <= MOST_CHOICES else []
         for name, values in found.items()
@@ -217,15 +199,14 @@ def page_of(rows: Sequence[FleetGpu], frame: Frame, *, address: Address, window:
     candidates = fitting(rows, replace(filters, activity=()))
     chosen = fitting(candidates, FleetFilters(activity=filters.activity))
     ordered, sort = sort_rows(address, chosen, COLUMNS, "gpu")
-    link = _Links(address)
     counts = state_counts(chosen)
     hours = strip_window(window)
-    in_strips = {activity for row in chosen for activity in row.strip}
+    in_strips = set().union(*{id(row.strip): row.strip for row in chosen}.values())
     return FleetPage(
         frame=frame,
         headline=headline(counts) if chosen or not rows else "No GPU fits these filters",
         tiles=tiles(chosen, counts, formats.days(window.from_ms, window.to_ms)) if chosen else (),
-        groups=_groups(ordered, link, by=listed),
+        groups=_groups(ordered, Links(address), frame.now_ms, by=listed),
         sort=sort,
         filters=filter_bar(address, choices(rows), also=("activity", "find")),
         listed=tuple(
@@ -244,100 +225,38 @@ def page_of(rows: Sequence[FleetGpu], frame: Frame, *, address: Address, window:
     )
 
 
-class _Links:
-    """Addresses of hosts and GPUs over the page's period: the period is written once, not a thousand times."""
-
-    def __init__(self, address: Address) -> None:
-        self._period = address.link("")
-
-    def gpu(self, gpu_uuid: str) -> str:
-        return f"{gpu_path(gpu_uuid)}{self._period}"
-
-    def host(self, name: str | None) -> str:
-        return f"/hosts{self._period}" if name is None else f"{host_path(name)}{self._period}"
-
-
 def _states(rows: Sequence[FleetGpu], address: Address, chosen: Sequence[str]) -> tuple[PeriodLink, ...]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[state_of(row)] = counts.get(state_of(row), 0) + 1
+    counts = Counter([state_of(row) for row in rows])
     links = [PeriodLink(f"all {formats.figure(len(rows))}", address.href(activity=None), not chosen)]
     for key in (*(activity.value for activity in ACTIVITY), SILENT):
         if key in counts or key in chosen:
             name = SILENT if key == SILENT else activity_name(key)
             links.append(
-                PeriodLink(
-                    f"{name} {formats.figure(counts.get(key, 0))}", address.href(activity=key), key in chosen
-                )
+                PeriodLink(f"{name} {formats.figure(counts[key])}", address.href(activity=key), key in chosen)
             )
     return tuple(links)
 
 
-def _groups(rows: Sequence[FleetGpu], link: _Links, *, by: str) -> tuple[Group, ...]:
+def _groups(rows: Sequence[FleetGpu], link: Links, now_ms: int, *, by: str) -> tuple[Group, ...]:
     if not rows:
         return ()
     if by != "host":
-        return (
-            Group(None, None, _shared(rows, "model"), None, tuple(_line(row, link, True) for row in rows)),
-        )
-    return tuple(
-        Group(
-            host,
-            link.host(host.host),
-            _shared(host.gpus, "model"),
-            _shared(host.gpus, "team"),
-            tuple(_line(row, link, False) for row in host.gpus),
-        )
-        for host in by_host(rows)
-    )
+        model = _shared(row.now.model for row in rows)
+        lines = gpu_lines(rows, link, now_ms=now_ms, with_model=not model, with_host=True)
+        return (Group(None, None, model, None, lines),)
+    return tuple([_of_host(host, link, now_ms) for host in by_host(rows)])
 
 
-def _shared(rows: Sequence[FleetGpu], what: str) -> str | None:
-    values = {row.now.model if what == "model" else row.team for row in rows}
-    return values.pop() if len(values) == 1 else None
+def _of_host(host: FleetHost, link: Links, now_ms: int) -> Group:
+    model = _shared(gpu.now.model for gpu in host.gpus)
+    lines = gpu_lines(host.gpus, link, now_ms=now_ms, with_model=not model)
+    return Group(host, link.host(host.host), model, _shared(gpu.team for gpu in host.gpus), lines)
 
 
-def fleet_lines(rows: Sequence[FleetGpu], address: Address) -> tuple[GpuLine, ...]:
-    """Rows of a table of GPUs under one heading, as other pages print them too; pure."""
-    link = _Links(address)
-    return tuple(_line(row, link, False) for row in rows)
-
-
-def _line(row: FleetGpu, link: _Links, with_host: bool) -> GpuLine:
-    now = row.now
-    name = f"GPU {now.gpu_index}" if now.gpu_index is not None else now.gpu_uuid
-    if with_host and now.host:
-        name = f"{now.host} · {now.gpu_index if now.gpu_index is not None else now.gpu_uuid}"
-    return GpuLine(
-        row=row,
-        name=_text(name, 48),
-        href=link.gpu(now.gpu_uuid),
-        model=_text(now.model or "model unknown", 40),
-        activity=_activity(row.activity),
-        strip=activity_strip(tuple(row.strip)),
-        limit=_of(now.power_limit_w),
-        memory=_of(None if now.memory_total_bytes is None else now.memory_total_bytes / GIB),
-        team=_text(row.team, 24),
-        advice=_text(row.advice[0].finding.title, 120) if row.advice else Markup(),
-    )
-
-
-# A thousand rows repeat a few hundred texts: each is made once, and calling a macro for each would double the page's time.
-@lru_cache(maxsize=8_192)
-def _text(text: str, most: int) -> Markup:
-    parts: Any = environment().get_template("macros/parts.html").module
-    return Markup(parts.text(text, most))  # noqa: S704 - the macro escapes
-
-
-@lru_cache(maxsize=32)
-def _activity(activity: Activity | None) -> Markup:
-    parts: Any = environment().get_template("macros/parts.html").module
-    return Markup(str(parts.activity(activity)).strip())  # noqa: S704 - the macro escapes
-
-
-@lru_cache(maxsize=1_024)
-def _of(whole: float | None) -> Markup:
-    return Markup() if not whole else Markup("<small> / {}</small>").format(formats.figure(whole))
+def _shared(values: Iterable[str | None]) -> str | None:
+    """The one value that all of them have."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
 
 
 def build_fleet(view: View) -> FleetPage:

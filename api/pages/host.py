@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from api import formats
 from api.links import engine_path, gpu_path, host_path, owner_path, workload_path
 from api.overview_parts import Tile
-from api.pages.fleet import GpuLine, fleet_lines
+from api.pages.fleet_lines import GpuLine, Links, gpu_lines
 from api.pages.frame import Frame, build_frame
 from api.pages.gpu_health import EventLine, event_lines
 from api.pages.host_heat import METRICS, Heat, read_heat
@@ -232,6 +232,7 @@ def page_of(detail: HostDetail, heat: Heat, frame: Frame, *, address: Address, w
     ]
     happened.sort(key=lambda one: -one.line.ts_ms)
     engines = {one.engine: one for gpu in detail.gpus for one in gpu.engines}
+    models = Counter(gpu.now.model for gpu in detail.gpus)
     return HostPage(
         frame=frame,
         name=detail.host,
@@ -243,8 +244,8 @@ def page_of(detail: HostDetail, heat: Heat, frame: Frame, *, address: Address, w
             PeriodLink(metric.name, address.href(show=None if key == "activity" else key), key == what)
             for key, metric in METRICS.items()
         ),
-        lines=fleet_lines(detail.gpus, address),
-        models=tuple(Counter(gpu.now.model for gpu in detail.gpus).most_common()),
+        lines=gpu_lines(detail.gpus, Links(address), now_ms=frame.now_ms, with_model=len(models) > 1),
+        models=tuple(models.most_common()),
         uses=all_uses[:MOST_USES],
         more_uses=max(0, len(all_uses) - MOST_USES),
         costs_href=address.link("/costs", by="workload", host=detail.host or None),

@@ -17,6 +17,7 @@ from api.resources.scope import Scope
 from core.activity import IDLE, Activity
 from core.evidence import Window
 from core.finding import Status
+from core.money import from_micro
 from core.ownership import HostFacts, Owner
 from core.readings import SLICE_PREFIX
 from core.units import HOUR_MS, MINUTE_MS
@@ -73,7 +74,7 @@ class FleetGpu:
     now: GpuNow
     total: GpuTotal
     is_silent: bool
-    strip: Sequence[Activity | None]
+    strip: Strip
     facts: HostFacts | None
     engines: tuple[EngineName, ...] = ()
     advice: tuple[AdviceHead, ...] = ()
@@ -91,7 +92,7 @@ class FleetGpu:
     @property
     def team(self) -> str:
         """The team of that, or ``unowned``."""
-        return UNOWNED if self.owner is None else self.owner.team
+        return team_of(self.owner)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -114,12 +115,12 @@ class FleetHost:
     @property
     def cost_usd(self) -> Decimal | None:
         """Cost of their clock time in the window."""
-        return summed(gpu.total.cost_usd for gpu in self.gpus)
+        return cost_usd(self.gpus)
 
     @property
     def idle_usd(self) -> Decimal | None:
         """Of it idle."""
-        return summed(gpu.total.idle_usd for gpu in self.gpus)
+        return idle_usd(self.gpus)
 
     @property
     def energy_kwh(self) -> float | None:
@@ -193,7 +194,7 @@ def read_fleet(scope: Scope, host: str | None = None) -> list[FleetGpu]:
     totals = gpu_totals(scope, ids)
     hours = strip_window(window)
     strips = main_activities(session, hours, ids)
-    blank: Strip = [None] * (STRIP_MS // HOUR_MS)
+    blank: Strip = (None,) * (STRIP_MS // HOUR_MS)
     facts = host_facts(session)
     engines = engines_by_gpu(session, window.from_ms)
     advice = _advice(scope)
@@ -286,7 +287,21 @@ def state_counts(rows: Iterable[FleetGpu]) -> StateCounts:
     return StateCounts(len(activities) - idle - unknown - silent, idle, unknown, silent, dict(by_activity))
 
 
-def summed(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    """The known ones added up; None when none is known."""
-    known = [one for one in amounts if one is not None]
-    return sum(known, Decimal(0)) if known else None
+def team_of(owner: Owner | None) -> str:
+    """The team of an owner, or ``unowned``."""
+    return UNOWNED if owner is None else owner.team
+
+
+def cost_usd(rows: Iterable[FleetGpu]) -> Decimal | None:
+    """Cost of clock time of some GPUs together; None where none of them is priced."""
+    totals = [row.total for row in rows]
+    return _usd([one.cost_micro + one.paid_micro for one in totals if one.cost_micro is not None])
+
+
+def idle_usd(rows: Iterable[FleetGpu]) -> Decimal | None:
+    """Of it idle."""
+    return _usd([row.total.idle_micro for row in rows if row.total.idle_micro is not None])
+
+
+def _usd(known: Sequence[int]) -> Decimal | None:
+    return from_micro(sum(known)) if known else None
