@@ -50,6 +50,17 @@ def report_window(data: Window) -> tuple[Window, str]:
     return Window(start, end), ""
 
 
+def window_of(session: Session, now_ms: int, until_ms: int | None = None) -> tuple[Window, str]:
+    """The days of a report as of the newest data, or of those before ``until_ms``; and a note where there are fewer."""
+    data = bounds(session)
+    if data is not None and until_ms is not None:
+        data = Window(data.from_ms, min(data.to_ms, until_ms)) if data.from_ms < until_ms else None
+    if data is not None:
+        return report_window(data)
+    end_ms = now_ms if until_ms is None else until_ms
+    return Window(end_ms - DAYS * DAY_MS, end_ms), ""
+
+
 def weekly(
     session: Session,
     settings: Settings,
@@ -59,12 +70,7 @@ def weekly(
     until_ms: int | None = None,
 ) -> WeeklyReport:
     """The report as of the newest data; ``audience`` None: of the whole fleet; ``until_ms``: of the days before it."""
-    end_ms = now_ms if until_ms is None else until_ms
-    window, note, data = Window(end_ms - DAYS * DAY_MS, end_ms), "", bounds(session)
-    if data is not None and until_ms is not None:
-        data = Window(data.from_ms, min(data.to_ms, until_ms)) if data.from_ms < until_ms else None
-    if data is not None:
-        window, note = report_window(data)
+    window, note = window_of(session, now_ms, until_ms)
     before = report_told.before(session, audience, period_of(window))
     found = week(Scope(session, settings, now_ms, window), audience, adds_up=bool(before))
     return report_of(found, settings, note, before)

@@ -1,4 +1,7 @@
-"""The weekly report as a page: for whom, the mail as it is sent, who gets it when, and what was sent."""
+"""The weekly report as a page: for whom, the mail as it is sent, who gets it when, and what was sent.
+
+The report itself is made once, for the frame that shows the mail: the page around it stands at once.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +12,11 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from api import formats
+from api import report_lines as lines
 from api.pages.frame import Frame, build_frame
 from api.pages.period import PeriodLink
 from api.pages.view import Address, View, ViewDep
-from api.report import weekly
-from api.report_model import WeeklyReport
+from api.report import weekly, window_of
 from api.report_render import render_html
 from api.resources.recipients import RecipientView
 from api.resources.recipients import rows as recipient_rows
@@ -21,6 +24,7 @@ from api.resources.report_audiences import audience_of, audiences
 from api.routes.reports import MAIL_CSP
 from api.security import CSP
 from api.templating import render
+from core.evidence import Window
 from core.outbox import MessageKind
 from core.ownership import Owner
 from core.settings import Settings
@@ -30,6 +34,9 @@ from store.queries.mail import Logged
 router = APIRouter(include_in_schema=False)
 
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+SANDBOX: Final = "allow-popups allow-popups-to-escape-sandbox"
+"""The mail's links open pages of gpuwise in a tab of their own; it may do nothing else."""
+PREVIEW_CSP: Final = MAIL_CSP.format("'self'") + f"; sandbox {SANDBOX}"
 LOG_READ: Final = 500
 LOG_SHOWN: Final = 10
 CHOICES: Final = 40
@@ -60,13 +67,15 @@ class ReportPage:
     """Everything the page prints.
 
     Attributes:
-        choices: audiences; choices_more: how many more there are.
+        days: that it covers. name: of the audience. choices: audiences; choices_more: how many more there are.
         preview: address of the mail as it is sent. command: what makes the same on a terminal. add: what adds a recipient.
         mailing: who gets it and when, in words. recipients: of this audience. sent: what went out, newest first.
     """
 
     frame: Frame
-    report: WeeklyReport
+    days: str
+    audience: Owner | None
+    name: str
     choices: tuple[PeriodLink, ...]
     choices_more: int
     preview: str
@@ -75,17 +84,17 @@ class ReportPage:
     mailing: str
     recipients: tuple[RecipientView, ...]
     sent: tuple[SentLine, ...]
+    sandbox: str = SANDBOX
 
 
-def mailing(count: int, settings: Settings, *, has_news: bool) -> str:
+def mailing(count: int, settings: Settings) -> str:
     """Who gets it and when, in words."""
     if not count:
         return "Nobody gets this report yet."
     noun = "recipient" if count == 1 else "recipients"
     when = f"every {DAYS[settings.report_weekday]} at {settings.report_hour_utc:02d}:00 UTC"
-    quiet = "" if has_news else " This week there is nothing to say: who asked for no mail then gets none."
     server = "" if settings.smtp_host else " No mail server is set (smtp_host), so no mail leaves yet."
-    return f"Goes to {count} {noun} {when}.{quiet}{server}"
+    return f"Goes to {count} {noun} {when}.{server}"
 
 
 def address_for(path: str, audience: Owner | None) -> str:
@@ -110,7 +119,8 @@ def add_command(audience: Owner | None) -> str:
 
 def page_of(
     frame: Frame,
-    report: WeeklyReport,
+    chosen: Owner | None,
+    window: Window,
     settings: Settings,
     *,
     known: Sequence[Owner] = (),
@@ -118,7 +128,6 @@ def page_of(
     log: Sequence[Logged] = (),
 ) -> ReportPage:
     """Lay out the page; pure."""
-    chosen = report.audience
     shown: list[Owner | None] = [None, *known[:CHOICES]]
     if chosen not in shown:
         shown.append(chosen)
@@ -131,7 +140,9 @@ def page_of(
     ]
     return ReportPage(
         frame=frame,
-        report=report,
+        days=formats.days(window.from_ms, window.to_ms),
+        audience=chosen,
+        name=lines.audience_name(chosen),
         choices=tuple(
             PeriodLink("Whole fleet" if one is None else one.name, address_for("/report", one), one == chosen)
             for one in shown
@@ -140,7 +151,7 @@ def page_of(
         preview=address_for("/report/preview", chosen),
         command=command_for(chosen),
         add=add_command(chosen),
-        mailing=mailing(len(own), settings, has_news=report.has_news),
+        mailing=mailing(len(own), settings),
         recipients=tuple(own),
         sent=tuple(
             SentLine(
@@ -161,16 +172,17 @@ def build_report(view: View) -> ReportPage:
     scope = view.scope
     session, settings = scope.session, scope.settings
     audience = audience_of(session, view.address.get("owner"), view.address.get("project"))
-    report = weekly(session, settings, scope.now_ms, audience)
+    window, _ = window_of(session, scope.now_ms)
     frame = build_frame(
-        view.over(report.window),
+        view.over(window),
         active="report",
         title="Weekly report",
-        window_text=formats.span(report.window.from_ms, report.window.to_ms),
+        window_text=formats.span(window.from_ms, window.to_ms),
     )
     return page_of(
         frame,
-        report,
+        audience,
+        window,
         settings,
         known=audiences(session),
         recipients=recipient_rows(session, settings, scope.now_ms),
@@ -193,4 +205,4 @@ def preview(view: ViewDep) -> HTMLResponse:
     scope = view.scope
     audience = audience_of(scope.session, view.address.get("owner"), view.address.get("project"))
     report = weekly(scope.session, scope.settings, scope.now_ms, audience)
-    return HTMLResponse(render_html(report), headers={"Content-Security-Policy": MAIL_CSP.format("'self'")})
+    return HTMLResponse(render_html(report), headers={"Content-Security-Policy": PREVIEW_CSP})

@@ -89,12 +89,9 @@ PAGES: dict[str, Make] = {
     ),
     "overview, empty": lambda f: render("pages/overview.html", overview.page_of(good.empty_overview(), f)),
     "gpu": lambda f: render("pages/gpu.html", gpu_fixtures.page(f)),
-    "report": lambda f: render(
-        "pages/report.html", report.page_of(f, report_of(week_of(), Settings()), Settings())
-    ),
+    "report": lambda f: render("pages/report.html", report.page_of(f, None, good.WINDOW, Settings())),
     "report, empty": lambda f: render(
-        "pages/report.html",
-        report.page_of(f, report_of(week_of(good.empty_overview()), Settings()), Settings()),
+        "pages/report.html", report.page_of(replace(f, newest_ms=None), None, good.WINDOW, Settings())
     ),
 }
 

@@ -17,11 +17,13 @@ from api.resources.recipients import RecipientView
 from api.resources.report_sum import LineSum
 from api.resources.report_week import HostMoney
 from api.templating import render
+from core.evidence import Window
 from core.finding import Action, Range, Saving, Status
 from core.money import usd
 from core.outbox import Channel, MessageKind, MessageState
 from core.ownership import Owner
 from core.settings import Settings
+from core.units import DAY_MS
 from core.verification import Ledger, Verdict, Verification
 from store.queries.advice_life import LifeStep
 from store.queries.mail import Logged
@@ -31,6 +33,7 @@ from tests.contract.report_fixtures import week_of
 
 TEN_KB = "n" * 10_000
 HEADER = "x\r\nBcc: victim@example.org"
+WEEK = Window(good.NOW_MS - good.NOW_MS % DAY_MS - 7 * DAY_MS, good.NOW_MS - good.NOW_MS % DAY_MS)
 RECIPIENT = RecipientView(
     id=1,
     source="kept",
@@ -100,18 +103,20 @@ def budget(**changes: object) -> BudgetView:
 
 
 def test_the_page_shows_the_audience_its_recipients_and_what_was_sent() -> None:
-    made = report_of(week_of(audience=Owner("research")), Settings())
     others = replace(RECIPIENT, address="bob@example.org", team="media")
     page = report.page_of(
         good.frame(),
-        made,
+        Owner("research"),
+        WEEK,
         Settings(),
         known=(Owner("media"), Owner("research"), Owner("research", "lab")),
         recipients=(RECIPIENT, others),
         log=(SENT, replace(SENT, audience=None, shown="head@example.org")),
     )
     html = render("pages/report.html", page)
-    assert 'src="/report/preview?owner=research"' in html
+    assert f'sandbox="{report.SANDBOX}" src="/report/preview?owner=research"' in html
+    assert "allow-scripts" not in report.SANDBOX
+    assert "13 Nov – 19 Nov, UTC. Goes to 1 recipient every Monday" in unescape(html)
     assert 'href="/report?owner=research&amp;project=lab"' in html
     assert "ann@example.org" in html
     assert "paused until 2026-12-01" in html
@@ -176,7 +181,8 @@ def test_hostile_names_are_inert_in_every_part(name: str) -> None:
     assert (
         "<script"
         not in render(
-            "pages/report.html", report.page_of(good.frame(), report_of(found, Settings()), Settings())
+            "pages/report.html",
+            report.page_of(good.frame(), report_of(found, Settings()).audience, WEEK, Settings()),
         )
         .split("<main")[1]
         .split("</main")[0]

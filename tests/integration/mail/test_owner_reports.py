@@ -253,7 +253,11 @@ def test_rest_and_pages_answer_for_an_owner(engine: Engine, ready_database: str)
     text = client.get("/api/v1/reports/weekly", params={"owner": "red", "format": "text"})
     assert text.text.startswith("gpuwise weekly report, red")
     preview = client.get("/report/preview", params={"owner": "red"})
-    assert "frame-ancestors 'self'" in preview.headers["content-security-policy"]
+    policy = preview.headers["content-security-policy"]
+    assert "frame-ancestors 'self'" in policy
+    assert policy.endswith("; sandbox allow-popups allow-popups-to-escape-sandbox")
+    assert '<base target="_blank">' in preview.text
+    assert "<base" not in everything(report_for(engine, RED))
     assert "bob" not in preview.text
     page = client.get("/report", params={"owner": "red"})
     assert 'src="/report/preview?owner=red"' in page.text
