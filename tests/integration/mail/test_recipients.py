@@ -108,7 +108,10 @@ def test_what_could_not_be_reached_or_told_is_refused(
 def test_one_address_may_be_told_of_the_fleet_and_of_a_team(client: TestClient) -> None:
     add(client, address="ann@example.org")
     add(client, address="ann@example.org", team="research")
-    add(client, 400, address="ANN@example.org", team="research")
+    refused = add(client, 400, address="ANN@example.org", team="research")
+    assert "ANN@example.org" in refused["detail"]
+    kept = [(row["address"], row["audience"]) for row in listed(client) if row["source"] == "kept"]
+    assert kept == [("ann@example.org", "the whole fleet"), ("ann@example.org", "research")]
 
 
 def test_a_recipient_is_changed_paused_and_removed(client: TestClient) -> None:

@@ -72,12 +72,8 @@ def test_memory_is_stacked_by_who_holds_it_near_and_far(shared: TestClient) -> N
         assert "\u202e" not in hostile
 
 
-def test_holders_have_their_share_their_cost_and_links(shared: TestClient) -> None:
-    for since in ("2h", "30d"):
-        holders_are_told(shared, since)
-
-
-def holders_are_told(shared: TestClient, since: str) -> None:
+@pytest.mark.parametrize("since", ["2h", "30d"])
+def test_holders_have_their_share_their_cost_and_links(shared: TestClient, since: str) -> None:
     html = shared.get(f"/gpus/GPU-b?since={since}").text
     table = html[html.index('id="holders"') : html.index('id="money"')]
     assert re.search(r'href="/workloads/\d+\?since=', table)
