@@ -24,6 +24,7 @@ from api.resources.overview_model import Overview
 from api.templating import render
 from core.activity import Activity
 from core.finding import Totals
+from core.ownership import Owner
 from core.settings import Settings
 from core.units import HOUR_MS
 from tests.contract import gpu_fixtures
@@ -90,8 +91,8 @@ PAGES: dict[str, Make] = {
     "overview, empty": lambda f: render("pages/overview.html", overview.page_of(good.empty_overview(), f)),
     "gpu": lambda f: render("pages/gpu.html", gpu_fixtures.page(f)),
     "report": lambda f: render("pages/report.html", report.page_of(f, None, good.WINDOW, Settings())),
-    "report, empty": lambda f: render(
-        "pages/report.html", report.page_of(replace(f, newest_ms=None), None, good.WINDOW, Settings())
+    "report of an owner": lambda f: render(
+        "pages/report.html", report.page_of(f, Owner("research", "lab"), good.WINDOW, Settings())
     ),
 }
 

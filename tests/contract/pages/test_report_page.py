@@ -127,6 +127,14 @@ def test_the_page_shows_the_audience_its_recipients_and_what_was_sent() -> None:
     assert "No mail server is set" in html
 
 
+def test_without_any_data_the_page_says_how_to_begin() -> None:
+    frame = replace(good.frame(), newest_ms=None)
+    html = render("pages/report.html", report.page_of(frame, None, WEEK, Settings()))
+    assert "No report yet" in html
+    assert "<iframe" not in html
+    assert "gpuwise demo" in html
+
+
 def test_budgets_done_and_verified_are_in_both_parts() -> None:
     item = good.recommendation(7, Status.VERIFIED)
     made = Verification(Verdict.SAVED, "s", Ledger.CASH, Range(900.0, 1200.0, 1500.0), 1500.0)
