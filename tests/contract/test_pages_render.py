@@ -91,6 +91,7 @@ PAGES: dict[str, Make] = {
     "overview, empty": lambda f: render("pages/overview.html", overview.page_of(good.empty_overview(), f)),
     "gpu": lambda f: render("pages/gpu.html", gpu_fixtures.page(f)),
     "report": lambda f: render("pages/report.html", report.page_of(f, None, good.WINDOW, Settings())),
+    "report, empty": lambda f: render("pages/report.html", report.page_of(f, None, good.WINDOW, Settings())),
     "report of an owner": lambda f: render(
         "pages/report.html", report.page_of(f, Owner("research", "lab"), good.WINDOW, Settings())
     ),
