@@ -13,7 +13,7 @@ from pydantic import Field
 from advisor.confidence import duration, seen_share, widened
 from advisor.digest import digest
 from advisor.fleet import month_h
-from advisor.idle import silence_h
+from advisor.idle_hours import silence_h
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits, counted
 from advisor.waterfall import base_of

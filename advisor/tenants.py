@@ -12,7 +12,8 @@ from advisor.estimators.off_hours import WEEK_H, bin_of
 from advisor.estimators.packing import Tenant
 from advisor.fleet import label
 from advisor.gpu_jobs import main_use, ranks_of
-from advisor.idle import idle_gpus, silence_h
+from advisor.idle import idle_gpus
+from advisor.idle_hours import silence_h
 from advisor.memo import OncePerEvidence
 from advisor.memory_need import needed_bytes
 from advisor.model import Limits

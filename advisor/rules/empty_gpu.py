@@ -25,21 +25,11 @@ from typing import Any, Final
 
 from advisor.confidence import duration, graded, seen_share, widened
 from advisor.digest import digest
+from advisor.empty_streak import EmptyGpuLimits, Streak, needed_h, streak_of, was_empty
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
-from advisor.idle import (
-    EmptyGpuLimits,
-    Streak,
-    busy_words,
-    idle_gpus,
-    may_serve,
-    mean_busy_ratio,
-    needed_h,
-    silence_h,
-    streak_of,
-    typical_memory_bytes,
-    was_empty,
-)
+from advisor.idle import idle_gpus
+from advisor.idle_hours import busy_words, may_serve, mean_busy_ratio, silence_h, typical_memory_bytes
 from advisor.model import Rule, Source, Verdict
 from advisor.waterfall import base_of
 from core.activity import EMPTY_MEMORY_RATIO, Activity

@@ -29,7 +29,7 @@ from advisor.confidence import duration, graded
 from advisor.digest import Digest, digest
 from advisor.facts import percent, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
-from advisor.idle import has_seen_engine, silence_h
+from advisor.idle_hours import has_seen_engine, silence_h
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.waterfall import base_of
 from core.activity import Activity

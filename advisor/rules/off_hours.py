@@ -31,7 +31,8 @@ from advisor.confidence import duration
 from advisor.digest import digest
 from advisor.estimators.off_hours import WEEK_H, Schedule, schedule_of
 from advisor.fleet import gpu_subject
-from advisor.idle import idle_gpus, silence_h
+from advisor.idle import idle_gpus
+from advisor.idle_hours import silence_h
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.off_hours_advice import Case, finding_of
 from advisor.off_schedule import (

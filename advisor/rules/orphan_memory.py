@@ -31,7 +31,7 @@ from advisor.digest import digest
 from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
 from advisor.holders import blinkered_hosts, during, is_numbered, named_workloads
-from advisor.idle import has_seen_engine, silence_h, typical_memory_bytes
+from advisor.idle_hours import has_seen_engine, silence_h, typical_memory_bytes
 from advisor.model import Limits, Rule, Source, Verdict, counted
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence, WorkloadUse

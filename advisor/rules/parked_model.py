@@ -25,17 +25,10 @@ from advisor.confidence import duration, graded, seen_share, widened
 from advisor.digest import digest
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
-from advisor.idle import (
-    ParkedModelLimits,
-    Parking,
-    busy_words,
-    idle_gpus,
-    may_serve,
-    mean_busy_ratio,
-    parking_of,
-    silence_h,
-)
+from advisor.idle import idle_gpus
+from advisor.idle_hours import busy_words, may_serve, mean_busy_ratio, silence_h
 from advisor.model import Rule, Source, Verdict
+from advisor.parking import ParkedModelLimits, Parking, parking_of
 from advisor.waterfall import base_of
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving

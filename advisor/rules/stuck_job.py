@@ -27,7 +27,7 @@ from pydantic import Field
 from advisor.confidence import duration
 from advisor.digest import digest
 from advisor.fleet import gpu_subject
-from advisor.idle import silence_h
+from advisor.idle_hours import silence_h
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.stuck_job_advice import RULE_ID, Spin, StuckJob, finding_of

@@ -9,8 +9,8 @@ import pytest
 from advice_builders import FORTNIGHT_H, engine, evidence, gpu, gpu_hours
 from pydantic import ValidationError
 
+from advisor.empty_streak import EmptyGpuLimits
 from advisor.engine import advise, advise_chunks
-from advisor.idle import EmptyGpuLimits
 from advisor.model import Limits, Verdict, counted
 from advisor.rules import RULES, empty_gpu
 from advisor.rules.small_batch import SmallBatchLimits

@@ -17,8 +17,8 @@ from advice_builders import (
     refused,
 )
 
+from advisor.empty_streak import EmptyGpuLimits
 from advisor.engine import advise
-from advisor.idle import EmptyGpuLimits
 from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade

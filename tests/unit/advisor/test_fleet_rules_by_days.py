@@ -7,8 +7,8 @@ import pytest
 from advice_builders import evidence, gpu, gpu_hour
 from test_idle_rules_by_days import Stored
 
+from advisor.empty_streak import was_empty
 from advisor.engine import advise
-from advisor.idle import was_empty
 from advisor.rules import empty_gpu, parked_model
 from core.activity import Activity
 from core.evidence import GpuEvidence
