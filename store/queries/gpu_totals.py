@@ -1,14 +1,16 @@
 """Time, energy and money of single GPUs over accounting days, by owner: added up by the database from the ledger.
 
-Days that are added up already (``ledger_gpu_total``) are read instead of their lines; both say the same.
+Weeks and days that are added up already (``ledger_week``, ``ledger_gpu_total``) are read instead of their lines; all say the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from store import ledger_weeks
 from store.ledger_totals import OF_SOME_LINES
 from store.models.ledger_total_day import LedgerTotalDayRow
 from store.queries.ledger_days import days_of_lines
@@ -58,23 +60,37 @@ def gpu_parts(
     )
     touched = {day for _, day in without}
     skipped = frozenset(without)
-    there = days_of_lines(session, span)
-    where = [f"day_ms >= {int(span[0])}", f"day_ms < {int(span[1])}"]
-    if gpu_ids is not None:
-        where.append(f"gpu_id IN ({_listed(gpu_ids)})")
-    if hold:
-        # Where every day holds, the bare span walks the key; a list of days would look each of them up.
-        all_hold = not touched and there <= hold
-        days = [] if all_hold else [f"day_ms IN ({_listed(hold - touched)})"]
-        yield from map(GpuPart._make, _rows(session, "ledger_gpu_total", [*where, *days]))
-        yield from _one_by_one(session, "ledger_gpu_total", where, hold & touched, skipped)
-        if all_hold:
-            return
+    where = [] if gpu_ids is None else [f"gpu_id IN ({_listed(gpu_ids)})"]
+    every = days_of_lines(session, span)
+    weeks = _weeks(session, span, touched)
+    if weeks:
+        starts = _listed(start for start, _ in weeks)
+        yield from map(GpuPart._make, _rows(session, "ledger_week", [*where, f"day_ms IN ({starts})"]))
+    there = {day for day in every if not any(start <= day < end for start, end in weeks)}
+    for first, last in _runs(every, there & hold - touched):
+        days = f"day_ms >= {first} AND day_ms <= {last}"
+        yield from map(GpuPart._make, _rows(session, "ledger_gpu_total", [*where, days]))
+    yield from _one_by_one(session, "ledger_gpu_total", where, there & hold & touched, skipped)
     others = there - hold
     if others - touched:
-        days = [f"day_ms IN ({_listed(others - touched)})"]
-        yield from map(GpuPart._make, _rows(session, "ledger_day", [*where, *days]))
+        days = f"day_ms IN ({_listed(others - touched)})"
+        yield from map(GpuPart._make, _rows(session, "ledger_day", [*where, days]))
     yield from _one_by_one(session, "ledger_day", where, others & touched, skipped)
+
+
+def _weeks(session: Session, span: tuple[int, int], touched: Collection[int]) -> list[tuple[int, int]]:
+    """Weeks within the span whose sums hold, without those of which some GPU is left out."""
+    return [
+        (start, end)
+        for start, end in ledger_weeks.held(session.connection())
+        if start >= span[0] and end <= span[1] and not any(start <= day < end for day in touched)
+    ]
+
+
+def _runs(days: Collection[int], wanted: set[int]) -> list[tuple[int, int]]:
+    """First and last of each run of wanted days between which there is no other day: a span walks the key, a list hops."""
+    runs = [list(run) for is_wanted, run in groupby(sorted(days), key=wanted.__contains__) if is_wanted]
+    return [(run[0], run[-1]) for run in runs]
 
 
 def _one_by_one(
@@ -93,17 +109,17 @@ def _one_by_one(
 
 
 def _rows(session: Session, table: str, where: list[str], *also: str) -> Iterable[tuple[Any, ...]]:
-    is_lines = table == "ledger_day"
-    owner = "COALESCE(owner_id, 0)" if is_lines else "owner_id"
-    named = [OF_SOME_LINES.get(name, name) if is_lines else name for name in AMOUNTS]
+    is_added_up = table == "ledger_gpu_total"
+    owner = "owner_id" if is_added_up else "COALESCE(owner_id, 0)"
+    named = [name if is_added_up else OF_SOME_LINES.get(name, name) for name in AMOUNTS]
     sums = [f"CAST(sum({name}) AS bigint)" for name in named]
     keys = [*also, "gpu_id", owner]
     group = ", ".join(str(at + 1) for at in range(len(keys)))
-    # GPU by GPU through the key: from the index of days SQLite looks up every row by itself, four times as long.
-    sql = (
-        f"SELECT {', '.join([*keys, *sums])} FROM gpu CROSS JOIN {table} AS part "
-        f"WHERE part.gpu_id = gpu.id AND {' AND '.join(where)} GROUP BY {group}"
-    )
+    # GPU by GPU through the key: from the index of days SQLite looks up every row by itself, four times as long. Of a week's
+    # lines, which have no such key, nearly all are wanted.
+    source = f"{table} AS part" if table == "ledger_week" else f"gpu CROSS JOIN {table} AS part"
+    walk = [] if table == "ledger_week" else ["part.gpu_id = gpu.id"]
+    sql = f"SELECT {', '.join([*keys, *sums])} FROM {source} WHERE {' AND '.join([*walk, *where])} GROUP BY {group}"
     raw: Any = session.connection().connection.driver_connection
     # Straight from the driver: there is a row for each GPU, and the values are plain.
     cursor = raw.cursor() if session.get_bind().dialect.name == "sqlite" else raw.cursor(binary=True)
