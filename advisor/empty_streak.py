@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from advisor.fleet import CASH_BILLING, billing
-from advisor.idle_hours import ROUNDING_S, serving_hours, silence_h, weighted
+from advisor.idle_hours import ROUNDING_S, serving_hours, silence_h, weighted_mean
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits
 from core.activity import HELD_MEMORY_BYTES, Activity

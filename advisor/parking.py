@@ -64,7 +64,9 @@ class Parking:
     @cached_property
     def power_w(self) -> float | None:
         """Mean power while parked, weighted by time."""
-        return weighted_mean([hour.parked_power_w for hour in self.hours], [hour.parked_s for hour in self.hours])
+        return weighted_mean(
+            [hour.parked_power_w for hour in self.hours], [hour.parked_s for hour in self.hours]
+        )
 
 
 NEVER_PARKED: Final = Parking((), 0.0, 0.0, 0, throughout=False, held_now=False)
