@@ -18,6 +18,7 @@ from core.activity import IDLE, Activity
 from core.evidence import Window
 from core.units import DAY_MS, HOUR_MS
 from core.verification import Ledger
+from ledger.calendar import Calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,20 @@ def headline(view: Overview) -> tuple[str, str]:
 
 def period_words(view: Overview) -> str:
     """``in the last 30 days``, or ``in the 30 days to 21 Nov 2026`` when the window does not reach now."""
-    window = view.window
+    window, calendar = view.window, Calendar(view.days_zone)
     length_ms = window.to_ms - window.from_ms
-    # Of a period of days the running one is a part: seven days are six whole ones and today.
-    length = formats.duration((length_ms + (-length_ms % DAY_MS if length_ms > 2 * DAY_MS else 0)) / 1000)
+    if length_ms > 2 * DAY_MS:
+        # Of a period of days the running one is a part: seven days are six whole ones and today.
+        is_of_days = calendar.day_at(window.from_ms).from_ms == window.from_ms
+        days = len(calendar.days(window.from_ms, window.to_ms)) if is_of_days else -(-length_ms // DAY_MS)
+        length_ms = days * DAY_MS
+    length = formats.duration(length_ms / 1000)
     if view.now_ms - window.to_ms <= HOUR_MS:
         return f"in the last {length}"
-    if window.to_ms - window.from_ms < 36 * HOUR_MS:
-        return f"in {length} on {formats.day_year(window.to_ms - 1)}"
-    return f"in the {length} to {formats.day_year(window.to_ms - 1)}"
+    last = formats.day_year(calendar.date_ms(window.to_ms - 1))
+    if window.to_ms - window.from_ms < formats.SPAN_OF_DAYS_MS:
+        return f"in {length} on {last}"
+    return f"in the {length} to {last}"
 
 
 WASTE: Final[dict[WasteKind, tuple[str, str, str]]] = {

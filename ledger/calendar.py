@@ -6,7 +6,7 @@ The ledger's atom is the clock hour in UTC, and an hour belongs to the day in wh
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from core.clock import from_ms, to_ms
@@ -51,6 +51,14 @@ class Calendar:
     def day(self, key: str) -> Span:
         """The day ``2026-10-05``. Raises ``ValueError`` where it is not written so."""
         return self._day(date.fromisoformat(key))
+
+    def date_ms(self, at_ms: int) -> int:
+        """The date of ``day_at`` as its midnight in UTC, for words that print dates of UTC."""
+        return to_ms(datetime.fromisoformat(self.day_at(at_ms).key).replace(tzinfo=UTC))
+
+    def begins_within_an_hour(self, at_ms: int) -> bool:
+        """Whether midnight falls into a UTC hour there, as in zones that are off by half an hour."""
+        return self.day_at(at_ms).start_ms % HOUR_MS != 0
 
     def days(self, from_ms: int, to_ms: int) -> list[Span]:
         """Days with an hour that begins from ``from_ms`` (exclusive of the hour before it) and before ``to_ms``."""

@@ -1,14 +1,12 @@
 """What stands around every page: navigation, search, freshness, share of samples received, period, the simulated banner."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from api import formats
 from api.pages.period import PeriodBar
 from api.pages.view import Address, View
 from api.words import NOTICE
-from core.clock import to_ms
 from core.evidence import Window
 from core.finding import Status
 from core.units import HOUR_MS, MINUTE_MS
@@ -62,6 +60,7 @@ class Frame:
         newest_ms: end of the newest sample; None: nothing stored. stale: nothing came for ``FRESH_MS``.
         coverage_ratio: covered over known GPU time; ``coverage_text`` says over which time.
         window_text: the window for people. days_zone: where days of money begin; charts over time are in UTC.
+        days_begin_late: midnight there falls into an hour of UTC, which belongs to the day before.
         search: what was searched for. notice: a sentence about what the reader just did.
     """
 
@@ -78,6 +77,7 @@ class Frame:
     gpus: int
     window_text: str
     days_zone: str = "UTC"
+    days_begin_late: bool = False
     search: str = ""
     notice: str = ""
 
@@ -116,10 +116,7 @@ def window_words(window: Window, zone: str) -> str:
         return formats.span(window.from_ms, window.to_ms)
     calendar = Calendar(zone)
     # As days of the calendar, whatever hour of UTC they begin at.
-    first, last = (
-        to_ms(datetime.fromisoformat(calendar.day_at(at_ms).key).replace(tzinfo=UTC))
-        for at_ms in (window.from_ms, window.to_ms - 1)
-    )
+    first, last = calendar.date_ms(window.from_ms), calendar.date_ms(window.to_ms - 1)
     return f"{formats.day(first)} – {formats.day_year(last)}"
 
 
@@ -142,6 +139,7 @@ def build_frame(
         coverage_ratio: the page's own; None: that of the last hours of data, said so.
     """
     scope = view.scope
+    zone = scope.settings.accounting_time_zone
     state = fleet_state(scope.session)
     if coverage_ratio is None and state.newest_ms is not None:
         coverage_ratio = coverage_of(scope.session, Window(state.newest_ms - LATELY_MS, state.newest_ms))
@@ -158,10 +156,9 @@ def build_frame(
         coverage_text=coverage_text,
         hosts=state.hosts,
         gpus=state.gpus,
-        window_text=window_words(scope.window, scope.settings.accounting_time_zone)
-        if window_text is None
-        else window_text,
-        days_zone=scope.settings.accounting_time_zone,
+        window_text=window_words(scope.window, zone) if window_text is None else window_text,
+        days_zone=zone,
+        days_begin_late=Calendar(zone).begins_within_an_hour(scope.now_ms),
         search=view.address.get("q") if view.address.path == "/search" else "",
         notice=NOTICE.get(view.address.get("said"), ""),
     )

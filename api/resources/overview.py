@@ -85,6 +85,7 @@ def overview(scope: Scope) -> Overview:
         waste=waste(whole),
         proven=proven(verifications.listing(session)),
         hosts=lines,
+        days_zone=scope.settings.accounting_time_zone,
     )
 
 

@@ -135,7 +135,7 @@ class Overview:
         open_count: all that wait.
         not_evaluated_count: judgements the last run refused; None before the first one.
         waste: where money went without work to show for it. proven: verified savings by kind; empty: none yet.
-        hosts: every host, those with most idle money first.
+        hosts: every host, those with most idle money first. days_zone: where its days begin.
     """
 
     window: Window
@@ -162,3 +162,4 @@ class Overview:
     waste: tuple[Waste, ...] = ()
     proven: tuple[Proven, ...] = ()
     hosts: tuple[HostLine, ...] = ()
+    days_zone: str = "UTC"

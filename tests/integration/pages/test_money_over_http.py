@@ -16,6 +16,7 @@ from api.resources.owner_specs import RuleSpec
 from api.resources.scope import Scope, scope_of
 from core.evidence import Window
 from core.units import DAY_MS, HOUR_MS
+from ledger.calendar import Calendar
 from store.engine import make_engine, session_scope
 from store.queries.idle_energy import energy_by_host_hour, idle_energy
 from tests.integration.api.fleet_for_tests import NOW, fill, settings_for
@@ -127,6 +128,17 @@ def test_energy_of_empty_and_parked_gpus_is_in_hours_and_days_alike(filled: str)
         assert hours.parked_j == pytest.approx(days.parked_j)
         drew = energy_by_host_hour(session, scope.window)
         assert {host for host, _, _ in drew} >= {"h1"}
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "America/New_York"])
+def test_idle_energy_of_days_adds_up_where_midnight_is_within_an_hour(filled: str, zone: str) -> None:
+    with session_scope(make_engine(filled)) as session:
+        whole = Window(NOW - 4 * DAY_MS, NOW + 2 * DAY_MS)
+        days = Calendar(zone).days(whole.from_ms, whole.to_ms)
+        of_days = [idle_energy(session, Window(day.from_ms, day.to_ms)) for day in days]
+        every = idle_energy(session, Window(days[0].from_ms, days[-1].to_ms))
+    assert sum(one.parked_s for one in of_days) == every.parked_s > 0
+    assert sum(one.empty_j or 0.0 for one in of_days) == pytest.approx(every.empty_j)
 
 
 def test_a_budget_lives_from_a_form_to_its_end(filled: str) -> None:

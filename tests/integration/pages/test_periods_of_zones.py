@@ -65,3 +65,17 @@ def test_periods_at_the_ends_of_the_clock(
 ) -> None:
     fill(ready_database)
     assert person_in(ready_database, zone).get("/costs", params=asked).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("zone", "said"),
+    [
+        (
+            "Asia/Kolkata",
+            "days of money in Asia/Kolkata, each from the first full hour of UTC after midnight there.",
+        ),
+        ("Europe/Berlin", "days of money in Europe/Berlin."),
+    ],
+)
+def test_the_foot_of_a_page_says_where_its_days_begin(ready_database: str, zone: str, said: str) -> None:
+    assert said in person_in(ready_database, zone).get("/costs").text

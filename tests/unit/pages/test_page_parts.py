@@ -16,6 +16,7 @@ from core.activity import Activity
 from core.evidence import Window
 from core.finding import Action, Effort, Range, Saving, Status, Subject
 from core.units import DAY_MS, HOUR_MS
+from ledger.calendar import Calendar
 from tests.contract import page_fixtures as good
 
 
@@ -111,6 +112,31 @@ def test_half_an_hour_of_data_is_told_as_half_an_hour() -> None:
     window = Window(good.WINDOW.to_ms - 1_800_000, good.WINDOW.to_ms)
     first, _ = headline(good.overview(window=window, now_ms=good.NOW_MS + 40 * DAY_MS))
     assert first.endswith("on GPUs in 30\xa0min on 19 Nov 2025.")
+
+
+@pytest.mark.parametrize(
+    ("zone", "month", "said"),
+    [
+        ("UTC", "2026-10", "in the 31 days to 31 Oct 2026."),
+        ("America/New_York", "2026-10", "in the 31 days to 31 Oct 2026."),
+        ("America/New_York", "2026-11", "in the 30 days to 30 Nov 2026."),  # an hour longer: summer time ends
+        ("America/New_York", "2026-03", "in the 31 days to 31 Mar 2026."),  # an hour shorter
+        ("Asia/Kolkata", "2026-10", "in the 31 days to 31 Oct 2026."),
+        ("Pacific/Auckland", "2026-10", "in the 31 days to 31 Oct 2026."),
+    ],
+)
+def test_a_period_is_told_by_the_days_of_its_zone(zone: str, month: str, said: str) -> None:
+    span = Calendar(zone).month(month)
+    window = Window(span.from_ms, span.to_ms)
+    first, _ = headline(good.overview(window=window, days_zone=zone, now_ms=span.to_ms + 40 * DAY_MS))
+    assert first.replace("\xa0", " ").endswith(said)
+
+
+def test_an_evening_is_told_by_the_day_it_was_there() -> None:
+    evening = Calendar("America/New_York").day("2026-10-05").to_ms
+    window = Window(evening - 3 * HOUR_MS, evening)
+    view = good.overview(window=window, days_zone="America/New_York", now_ms=evening + 2 * DAY_MS)
+    assert headline(view)[0].replace("\xa0", " ").endswith("in 3 h on 5 Oct 2026.")
 
 
 def test_the_headline_is_a_sentence_with_both_sums() -> None:
