@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -12,8 +12,6 @@ from typing import Annotated, Final
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from sqlalchemy.orm import Session
 
 from api.text import storable
 from core.errors import UsageError
@@ -84,25 +82,6 @@ def whole_number(fields: Mapping[str, str], name: str, example: str) -> int | No
     if not text.isdecimal() or len(text) > 9:
         raise UsageError(f"{name} is {text[:40]!r}: give a whole number such as {example}")
     return int(text)
-
-
-def answer(
-    session: Session,
-    form: str,
-    fields: Mapping[str, str],
-    act: Callable[[], object],
-    *,
-    done: str,
-    again: Callable[[FormState], str],
-) -> Response:
-    """Take a form: on to ``done``, or the page ``again`` with what was typed and what is wrong."""
-    try:
-        act()
-    except UsageError as error:
-        session.rollback()
-        state = FormState(form, dict(fields), errors_of(str(error), fields.keys()))
-        return HTMLResponse(again(state), 422)
-    return RedirectResponse(done, 303)
 
 
 async def form_fields(request: Request) -> dict[str, str]:

@@ -1,21 +1,20 @@
 """Settings › Mail and alerts: who gets what, what would be told now, what went out and how it fared, and forms for it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from api import formats
-from api.pages.forms import NO_FORM, FormDep, FormState, answer, given, ticked
+from api.pages.form_routes import Fields, FormRoutes, IdPath
+from api.pages.forms import NO_FORM, FormDep, FormState, given, ticked
 from api.pages.frame import Frame, build_frame
-from api.pages.view import Address, View, ViewDep
+from api.pages.view import View, ViewDep
 from api.resources import recipients as resource
 from api.resources.alerts import AlertView
 from api.resources.recipients import RecipientView
-from api.resources.scope import scope_of
 from api.templating import render
 from api.words import Mark
 from core.clock import to_ms
@@ -23,14 +22,12 @@ from core.errors import GpuwiseError
 from core.fault import FaultKind
 from core.outbox import MessageKind, MessageState
 from core.settings import Settings
-from store.engine import session_scope
 from store.queries import mail, owners
 from store.queries.mail import Logged
 
 router = APIRouter(include_in_schema=False)
 PAGE: Final = "/settings/recipients"
 TEMPLATE: Final = "pages/settings_recipients.html"
-IdPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 TEXTS: Final = ("address", "team", "project", "quiet_week", "note")
 MOST_LOGGED: Final = 50
@@ -205,6 +202,9 @@ def recipient_given(fields: Mapping[str, str]) -> dict[str, Any]:
     return typed | {"weekly": ticked(fields, "weekly"), "alerts": ticked(fields, "alerts")}
 
 
+FORMS: Final = FormRoutes(router, PAGE, lambda view, form: render(TEMPLATE, build_recipients(view, form)))
+
+
 @router.get(PAGE, response_class=HTMLResponse)
 def recipients_page(view: ViewDep) -> str:
     """The page as HTML."""
@@ -222,41 +222,32 @@ def add_recipient(view: ViewDep, fields: FormDep) -> Response:
 
     # A webhook's URL is a secret: it does not come back in the page.
     shown = {name: text for name, text in fields.items() if name != "address" or "://" not in text}
-    return _taken(view, "add", shown, act, "added")
+    return FORMS.answer(view, "add", shown, act, "added")
 
 
-@router.post(f"{PAGE}/{{id_}}/change")
-def change_recipient(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/change", form="r{id_}", said="saved")
+def change_recipient(view: View, id_: int, fields: Fields) -> None:
     """Other messages for a recipient."""
     scope = view.scope
-
-    def act() -> None:
-        typed = {**recipient_given({**fields, "address": ""}), "note": fields.get("note", "").strip()}
-        body = resource.change_of(
-            {name: typed[name] for name in ("weekly", "alerts", "quiet_week", "note") if name in typed}
-        )
-        resource.change(scope.session, scope.settings, id_, body, scope.now_ms)
-
-    return _taken(view, f"r{id_}", fields, act, "saved")
+    typed = {**recipient_given({**fields, "address": ""}), "note": fields.get("note", "").strip()}
+    body = resource.change_of(
+        {name: typed[name] for name in ("weekly", "alerts", "quiet_week", "note") if name in typed}
+    )
+    resource.change(scope.session, scope.settings, id_, body, scope.now_ms)
 
 
-@router.post(f"{PAGE}/{{id_}}/pause")
-def pause_recipient(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/pause", form="r{id_}", said="saved")
+def pause_recipient(view: View, id_: int, fields: Fields) -> None:
     """Send nothing before a day; without one, go on at once."""
     scope = view.scope
-
-    def act() -> None:
-        body = resource.change_of({"paused_until": fields.get("paused_until", "").strip()})
-        resource.change(scope.session, scope.settings, id_, body, scope.now_ms)
-
-    return _taken(view, f"r{id_}", fields, act, "saved")
+    body = resource.change_of({"paused_until": fields.get("paused_until", "").strip()})
+    resource.change(scope.session, scope.settings, id_, body, scope.now_ms)
 
 
-@router.post(f"{PAGE}/{{id_}}/remove")
-def remove_recipient(view: ViewDep, id_: IdPath, fields: FormDep) -> Response:
+@FORMS.post_row("{id_}/remove", form="r{id_}", said="removed")
+def remove_recipient(view: View, id_: int, _fields: Fields) -> None:
     """Remove a recipient; what waits for it is not sent."""
-    act = partial(resource.remove, view.scope.session, id_, view.scope.now_ms)
-    return _taken(view, f"r{id_}", fields, act, "removed")
+    resource.remove(view.scope.session, id_, view.scope.now_ms)
 
 
 @router.post(f"{PAGE}/{{id_}}/test")
@@ -270,21 +261,5 @@ def test_recipient(request: Request, view: ViewDep, id_: IdPath, fields: FormDep
         scope.session.rollback()  # sending writes by itself: this session must hold no lock
         send_test(request.app.state.engine, scope.settings, scope.now_ms, found)
     except GpuwiseError as error:
-        state = FormState(f"r{id_}", fields, {"": str(error)})
-        with session_scope(request.app.state.engine) as session:
-            again = View(scope_of(session, scope.settings, scope.now_ms), Address(PAGE))
-            return HTMLResponse(render(TEMPLATE, build_recipients(again, state)), 422)
+        return FORMS.refused(view, f"r{id_}", fields, error)
     return RedirectResponse(f"{PAGE}?said=test-sent#log", 303)
-
-
-def _taken(
-    view: View, form: str, fields: Mapping[str, str], act: Callable[[], object], said: str
-) -> Response:
-    return answer(
-        view.scope.session,
-        form,
-        fields,
-        act,
-        done=f"{PAGE}?said={said}#main",
-        again=lambda state: render(TEMPLATE, build_recipients(view, state)),
-    )
