@@ -121,9 +121,9 @@ PAGES: Final[tuple[APIRouter, ...]] = (
     overview_page.router,
     fleet_page.router,
     host_page.router,
-    gpu_page.router,
     gpu_hours.router,
     gpu_samples.router,
+    gpu_page.router,
     engines_page.router,
     engine_page.router,
     workloads_page.router,
@@ -153,7 +153,7 @@ PAGES: Final[tuple[APIRouter, ...]] = (
     settings_tokens_page.router,
     settings_rules_page.router,
 )
-"""Pages, in the order of the navigation. A new page is a file in ``api/pages`` and a line here."""
+"""Pages, in the order of the navigation, those under another's address before it. A new page is a file in ``api/pages`` and a line here."""
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "templates" / "static"
 GZIP_FROM_BYTES: Final = 1_000

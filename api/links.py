@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
+DOTS: Final = frozenset({".", ".."})
+"""Browsers take such a part of an address for "here" and "above", escaped or not: a slash after it makes it a name."""
+
 
 def host_path(name: str | None) -> str:
     """A host's page; that of the GPUs whose host no source names."""
@@ -41,7 +44,7 @@ def recommendation_path(recommendation_id: int | str) -> str:
 
 
 def _path(kind: str, name: str) -> str:
-    return f"/{kind}/{quote(name, safe='')}"
+    return f"/{kind}/{quote(name, safe='')}{'%2F' if name in DOTS else ''}"
 
 
 PATHS: Final[dict[str, Callable[[str], str]]] = {

@@ -111,7 +111,7 @@ def _known(engine: Engine, gpu_uuid: str) -> bool:
         return is_known(session, gpu_uuid)
 
 
-@router.get("/gpus/{gpu_uuid}")
+@router.get("/gpus/{gpu_uuid:path}")
 async def live_gpu(request: Request, gpu_uuid: str) -> Response:
     """The newest sample of one GPU, again and again."""
     engine: Engine = request.app.state.engine

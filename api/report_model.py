@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from api.links import owner_path
 from api.overview_parts import Tile
 from api.rec_row import RecommendationRow
 from api.resources.overview_model import Overview
@@ -140,7 +141,7 @@ class WeeklyReport:
         """Where a reader goes on: the owner's page, or the overview."""
         if self.audience is None or len(self.audience.name) > LONGEST_IN_LINKS:
             return self.link("/")
-        return f"{self.base_url}/owners/{quote(self.audience.team, safe='')}?{urlencode(self._period)}"
+        return f"{self.base_url}{owner_path(self.audience.team)}?{urlencode(self._period)}"
 
     @property
     def url_costs(self) -> str:

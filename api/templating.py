@@ -9,7 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from api import formats, words
+from api import formats, links, words
 from api.charts_png import HATCH, STATIC
 from api.text import TURNING, harmless
 from core.clock import from_ms, iso
@@ -116,6 +116,8 @@ def environment() -> Environment:
     env.filters["inert"] = inert
     env.filters["exact"] = exact
     env.filters["unbroken"] = unbroken
+    env.filters["host_path"] = links.host_path
+    env.filters["owner_path"] = links.owner_path
     env.globals.update(static=static_url, activities=words.ACTIVITY)
     env.globals["hatch"] = Markup(HATCH)  # noqa: S704 - a constant
     return env

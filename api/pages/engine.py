@@ -213,7 +213,7 @@ def build_engine(view: View, name: str) -> EnginePage:
     return page_of(frame, of, advice, address, scope.window)
 
 
-@router.get("/engines/{name:path}", response_class=HTMLResponse)
+@router.get("/engines/{name:name}", response_class=HTMLResponse)
 def engine_page(view: ViewDep, name: str) -> str:
     """One engine as HTML."""
     return render("pages/engine.html", build_engine(view, name))

@@ -306,13 +306,7 @@ def question(gpu_uuid: str, view: ViewDep) -> Close:
 QuestionDep = Annotated[Close, Depends(question, scope="function")]
 
 
-@router.get("/gpus/{gpu_uuid}", response_class=HTMLResponse)  # noqa: FAST003 - read by question()
-def gpu_page(asked: QuestionDep) -> str:
-    """One GPU as HTML."""
-    return render("pages/gpu.html", build_gpu(asked))
-
-
-@router.get("/gpus/{gpu_uuid}/series.json")  # noqa: FAST003 - read by question()
+@router.get("/gpus/{gpu_uuid:path}/series.json")  # noqa: FAST003 - read by question()
 def gpu_series(asked: QuestionDep) -> JSONResponse:
     """What the page's script draws."""
     series = read_series(asked)
@@ -328,3 +322,9 @@ def gpu_series(asked: QuestionDep) -> JSONResponse:
         marks(events),
     )
     return JSONResponse(as_json(series, drawing), headers={"Cache-Control": "no-store"})
+
+
+@router.get("/gpus/{gpu_uuid:path}", response_class=HTMLResponse)  # noqa: FAST003 - read by question()
+def gpu_page(asked: QuestionDep) -> str:
+    """One GPU as HTML."""
+    return render("pages/gpu.html", build_gpu(asked))

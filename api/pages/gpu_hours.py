@@ -162,7 +162,7 @@ def _sum(values: list[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if known else None
 
 
-@router.get("/gpus/{gpu_uuid}/hours", response_class=HTMLResponse)
+@router.get("/gpus/{gpu_uuid:path}/hours", response_class=HTMLResponse)
 def hours_page(gpu_uuid: str, view: ViewDep, day: Annotated[str, Query(max_length=10)] = "") -> str:
     """One day of one GPU as HTML."""
     return render("pages/gpu_hours.html", build_hours(close_up(view, gpu_uuid), day))

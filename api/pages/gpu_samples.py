@@ -167,7 +167,7 @@ def build_samples(close: Close, hour: str, page: int) -> SamplesPage:
     )
 
 
-@router.get("/gpus/{gpu_uuid}/samples", response_class=HTMLResponse)
+@router.get("/gpus/{gpu_uuid:path}/samples", response_class=HTMLResponse)
 def samples_page(
     gpu_uuid: str,
     view: ViewDep,

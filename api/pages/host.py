@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from api import formats
@@ -309,7 +309,7 @@ def hosts_page(view: ViewDep) -> Response:
     return HTMLResponse(render("pages/host.html", page))
 
 
-@router.get("/hosts/{name:path}", response_class=HTMLResponse)
-def host_page(view: ViewDep, name: Annotated[str, Path(max_length=300)]) -> str:
+@router.get("/hosts/{name:name}", response_class=HTMLResponse)
+def host_page(view: ViewDep, name: str) -> str:
     """One host as HTML."""
     return render("pages/host.html", build_host(view, name))

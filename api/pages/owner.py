@@ -130,7 +130,7 @@ def build_owner(view: View, team: str) -> OwnerPage:
     return page_of(frame, team, used, days_of(scope, filters), advice, known, address, gpus)
 
 
-@router.get("/owners/{team:path}", response_class=HTMLResponse)
+@router.get("/owners/{team:name}", response_class=HTMLResponse)
 def owner_page(view: ViewDep, team: str) -> str:
     """One team as HTML."""
     return render("pages/owner.html", build_owner(view, team))

@@ -7,9 +7,10 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from api import formats
+from api.links import owner_path
 from api.pages.frame import Frame, build_frame
 from api.pages.period import PeriodLink, period_bar
-from api.pages.use_rows import UseTable, path, table_of
+from api.pages.use_rows import UseTable, table_of
 from api.pages.view import Address, View, ViewDep
 from api.pages.workloads import csv_href, idle_links, idle_policy, levels_of
 from api.resources import budgets
@@ -80,7 +81,7 @@ def page_of(  # noqa: PLR0917 - the parts of a page
         teams=tuple(
             TeamLine(
                 one.key or "",
-                address.link(path("owners", one.key or "")),
+                address.link(owner_path(one.key or "")),
                 ", ".join(sorted(one.centres)),
                 tuple(
                     view

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from sqlalchemy.orm import Session
 
-from api.links import engine_path, gpu_path, host_path, owner_path
+from api.links import engine_path, gpu_path, host_path, owner_path, workload_path
 from core.evidence import Window
 from core.finding import Finding
 from core.readings import GpuIdentity
@@ -67,9 +67,7 @@ def where_of(finding: Finding, known: Mapping[str, GpuIdentity], paid: Mapping[s
         [Place(subject.label or subject.id, engine_path(subject.id))] if subject.kind == "engine" else []
     )
     workloads = (
-        [Place(subject.label or subject.id, f"/workloads/{quote(subject.id, safe='')}")]
-        if subject.kind == "workload"
-        else []
+        [Place(subject.label or subject.id, workload_path(subject.id))] if subject.kind == "workload" else []
     )
     teams = sorted({paid[uuid] for uuid in finding.gpu_uuids if uuid in paid})
     return Where(

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
 
 from markupsafe import Markup
 
 from api.charts_use import Use, use_bar
+from api.links import gpu_path, owner_path, user_path, workload_path
 from api.pages.sorting import Column, SortLink, sort_rows
 from api.pages.view import Address
 from api.resources.report import NO_USER, UNOWNED
@@ -61,11 +61,6 @@ COLUMNS: Final = {
 }
 
 
-def path(kind: str, name: str) -> str:
-    """Address of a page about something with a name."""
-    return f"/{kind}/{quote(name, safe='')}"
-
-
 def name_of(group: Group) -> str:
     """A row's name as its level has it, for order and search."""
     if group.workload is not None and (group.key is None or "/" in group.key or "\n" in group.key):
@@ -86,8 +81,8 @@ def row_of(
         name=name,
         href=href,
         note=note,
-        teams=tuple((team, address.link(path("owners", team))) for team in sorted(group.teams)),
-        users=tuple((user, address.link(path("users", user))) for user in sorted(group.users)),
+        teams=tuple((team, address.link(owner_path(team))) for team in sorted(group.teams)),
+        users=tuple((user, address.link(user_path(user))) for user in sorted(group.users)),
         hosts=tuple(sorted(group.hosts)),
         use=group.use,
         bar=use_bar(group.use, most_h),
@@ -105,11 +100,11 @@ def _named(
         case Level.OWNER:
             if group.key is None:
                 return UNOWNED, "/settings/owners", "no rule says whose it is: give one"
-            return group.key, address.link(path("owners", group.key)), ", ".join(sorted(group.projects))
+            return group.key, address.link(owner_path(group.key)), ", ".join(sorted(group.projects))
         case Level.PROJECT:
             return group.key or "no project", "", ", ".join(sorted(group.centres))
         case Level.USER:
-            href = address.link(path("users", group.key)) if group.key else ""
+            href = address.link(user_path(group.key)) if group.key else ""
             return group.key or NO_USER, href, many if runs > 1 else "1 run"
         case Level.GPU:
             uuid = group.key or ""
@@ -119,7 +114,7 @@ def _named(
                 if identity is None or identity.index is None
                 else f"GPU {identity.index} on {identity.host}"
             )
-            return told, address.link(path("gpus", uuid)), (identity and identity.model) or ""
+            return told, address.link(gpu_path(uuid)), (identity and identity.model) or ""
     if workload is None:
         return group.key or "", "", ""
     if level is Level.JOB and runs > 1:
@@ -128,7 +123,7 @@ def _named(
         )
         return workload.name, href, f"{many}, {workload_kind(workload)}"
     note = workload_kind(workload) + (f", {workload.key}" if level is Level.RUN else "")
-    return workload.name, address.link(path("workloads", workload_text(workload))), note
+    return workload.name, address.link(workload_path(workload_text(workload))), note
 
 
 @dataclass(frozen=True, slots=True)

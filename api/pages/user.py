@@ -9,10 +9,11 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from api import formats
+from api.links import owner_path
 from api.pages.frame import Frame, build_frame
 from api.pages.period import period_bar
 from api.pages.use_days import UseDay, cost_chart, days_of, hours_chart
-from api.pages.use_rows import UseTable, path, table_of
+from api.pages.use_rows import UseTable, table_of
 from api.pages.view import Address, View, ViewDep
 from api.problems import NotFoundError
 from api.resources.report_filters import Filters
@@ -55,7 +56,7 @@ def page_of(frame: Frame, user: str, jobs: WhoUsed, days: Sequence[UseDay], addr
         user=user,
         headline=headline(user, jobs.total),
         whole=jobs.total,
-        teams=tuple((team, address.link(path("owners", team))) for team in teams),
+        teams=tuple((team, address.link(owner_path(team))) for team in teams),
         days=tuple(days),
         cost=cost_chart(days),
         hours=hours_chart(days),
@@ -75,7 +76,7 @@ def build_user(view: View, user: str) -> UserPage:
     return page_of(frame, user, jobs, days_of(scope, filters), view.address)
 
 
-@router.get("/users/{user:path}", response_class=HTMLResponse)
+@router.get("/users/{user:name}", response_class=HTMLResponse)
 def user_page(view: ViewDep, user: str) -> str:
     """One user as HTML."""
     return render("pages/user.html", build_user(view, user))

@@ -11,10 +11,10 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_bands import Column, activity_band, seconds_by_activity
+from api.links import gpu_path, host_path, owner_path, user_path, workload_path
 from api.pages.frame import Frame, build_frame
 from api.pages.period import period_bar
 from api.pages.use_days import UseDay, cost_chart, days_of, hours_chart
-from api.pages.use_rows import path
 from api.pages.view import Address, View, ViewDep
 from api.problems import NotFoundError
 from api.resources.report import gpu_label
@@ -194,7 +194,7 @@ def strips_of(hours: Sequence[HeldHour], span: Window, gpus: dict[int, GpuIdenti
         identity = gpus[gpu_id]
         name = gpu_label(identity)
         life = span_of(of, span) or span
-        href = Address(path("gpus", identity.gpu_uuid)).href(since=iso(life.from_ms), until=iso(life.to_ms))
+        href = Address(gpu_path(identity.gpu_uuid)).href(since=iso(life.from_ms), until=iso(life.to_ms))
         band = activity_band(
             columns_of(of, span), window=span, label=name, height=16, blank="not held, or no samples"
         )
@@ -225,9 +225,9 @@ def page_of(  # noqa: PLR0917 - the parts of a page
         workload=workload,
         headline=headline(workload, whole, len(strips)),
         kind=workload_kind(workload),
-        user_href="" if not workload.user else address.link(path("users", workload.user)),
-        host_href="" if not workload.host else address.link(path("hosts", workload.host)),
-        teams=tuple((team, address.link(path("owners", team))) for team in sorted(whole.teams)),
+        user_href="" if not workload.user else address.link(user_path(workload.user)),
+        host_href="" if not workload.host else address.link(host_path(workload.host)),
+        teams=tuple((team, address.link(owner_path(team))) for team in sorted(whole.teams)),
         whole=whole,
         first_ms=None if span is None else span.from_ms,
         last_ms=None if span is None else span.to_ms,
@@ -242,7 +242,7 @@ def page_of(  # noqa: PLR0917 - the parts of a page
         neighbours=tuple(
             NeighbourLine(
                 one.workload.name,
-                address.link(path("workloads", workload_text(one.workload))),
+                address.link(workload_path(workload_text(one.workload))),
                 one.workload.user or "",
                 one.hours,
                 one.allocated_s / 3600,
@@ -278,7 +278,7 @@ def build_workload(view: View, asked: str) -> WorkloadPage:
     )
 
 
-@router.get("/workloads/{asked:path}", response_class=HTMLResponse)
+@router.get("/workloads/{asked:name}", response_class=HTMLResponse)
 def workload_page(view: ViewDep, asked: str) -> str:
     """One workload as HTML."""
     return render("pages/workload.html", build_workload(view, asked))

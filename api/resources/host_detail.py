@@ -80,7 +80,7 @@ def host_detail(scope: Scope, host: str | None) -> HostDetail:
     if host is not None:
         machine = next((one for one in host_samples.hosts(session) if one.identity.name == host), None)
         if machine is None:
-            raise NotFoundError(f"no host is called {host!r}: the fleet page lists them")
+            raise NotFoundError(f"no host is called {host[:80]!r}: the fleet page lists them")
     uuids = tuple(gpu.now.gpu_uuid for gpu in gpus)
     filters = Filters(gpu=uuids)
     by_workload = (

@@ -73,13 +73,7 @@ def list_gpus(scope: ScopeDep, listing: ListingDep, filters: FleetFiltersDep) ->
     return listing.answer(rows, GpuRow, ident=("gpu_uuid",), window=scope.window)
 
 
-@router.get("/{gpu_uuid}", response_model=GpuDetail)
-def get_gpu(scope: ScopeDep, gpu_uuid: UuidPath) -> Response:
-    """One GPU: as in the list, with its card, its state of health and how its power is measured."""
-    return JSONResponse(to_json(gpu_detail.detail(scope, gpu_uuid)), headers={"Cache-Control": "no-store"})
-
-
-@router.get("/{gpu_uuid}/samples", response_model=Page[SampleRow], responses=CSV_RESPONSE)
+@router.get("/{gpu_uuid:path}/samples", response_model=Page[SampleRow], responses=CSV_RESPONSE)
 def list_samples(scope: NewestScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
     """Raw samples of one GPU by time, as long as they are kept; by default of the newest hour."""
     after = None if listing.cursor is None else after_ms(listing.cursor)
@@ -97,15 +91,21 @@ def after_ms(cursor: str) -> int:
     return found[0]
 
 
-@router.get("/{gpu_uuid}/hours", response_model=Page[HourRow], responses=CSV_RESPONSE)
+@router.get("/{gpu_uuid:path}/hours", response_model=Page[HourRow], responses=CSV_RESPONSE)
 def list_hours(scope: ScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
     """Hours of one GPU by time."""
     rows = gpu_detail.gpu_hours(scope, gpu_uuid)
     return listing.answer(rows, HourRow, ident=("hour_at",), window=scope.window)
 
 
-@router.get("/{gpu_uuid}/events", response_model=Page[EventRow], responses=CSV_RESPONSE)
+@router.get("/{gpu_uuid:path}/events", response_model=Page[EventRow], responses=CSV_RESPONSE)
 def list_events(scope: ScopeDep, listing: ListingDep, gpu_uuid: UuidPath) -> Response:
     """What happened to one GPU, by time: XIDs, losses, calls that hang, memory errors, changed modes and drivers."""
     rows = gpu_detail.events(scope, gpu_uuid)
     return listing.answer(rows, EventRow, ident=("at", "kind", "message"), window=scope.window)
+
+
+@router.get("/{gpu_uuid:path}", response_model=GpuDetail)
+def get_gpu(scope: ScopeDep, gpu_uuid: UuidPath) -> Response:
+    """One GPU: as in the list, with its card, its state of health and how its power is measured."""
+    return JSONResponse(to_json(gpu_detail.detail(scope, gpu_uuid)), headers={"Cache-Control": "no-store"})

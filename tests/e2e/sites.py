@@ -19,14 +19,14 @@ from tests.integration.pages.hostile_fleet import fill_hostile
 DEMO_MS: Final = 1_791_216_000_000
 """2026-10-05T16:00Z, a Monday."""
 ONE_OF: Final[Mapping[str, str]] = {
-    "/hosts/{name:path}": "SELECT name FROM host ORDER BY id",
-    "/gpus/{gpu_uuid}": "SELECT gpu_uuid FROM gpu ORDER BY id",
-    "/gpus/{gpu_uuid}/hours": "SELECT gpu_uuid FROM gpu ORDER BY id",
-    "/gpus/{gpu_uuid}/samples": "SELECT gpu_uuid FROM gpu ORDER BY id",
-    "/engines/{name:path}": "SELECT engine FROM engine ORDER BY id",
-    "/workloads/{asked:path}": "SELECT id FROM workload ORDER BY id",
-    "/owners/{team:path}": "SELECT team FROM owner_rule ORDER BY id",
-    "/users/{user:path}": "SELECT user_name FROM workload WHERE user_name IS NOT NULL ORDER BY id",
+    "/hosts/{name:name}": "SELECT name FROM host ORDER BY id",
+    "/gpus/{gpu_uuid:path}": "SELECT gpu_uuid FROM gpu ORDER BY id",
+    "/gpus/{gpu_uuid:path}/hours": "SELECT gpu_uuid FROM gpu ORDER BY id",
+    "/gpus/{gpu_uuid:path}/samples": "SELECT gpu_uuid FROM gpu ORDER BY id",
+    "/engines/{name:name}": "SELECT engine FROM engine ORDER BY id",
+    "/workloads/{asked:name}": "SELECT id FROM workload ORDER BY id",
+    "/owners/{team:name}": "SELECT team FROM owner_rule ORDER BY id",
+    "/users/{user:name}": "SELECT user_name FROM workload WHERE user_name IS NOT NULL ORDER BY id",
     "/recommendations/{id_}": "SELECT id FROM recommendation ORDER BY status = 'open' DESC, id",
 }
 """What may stand for the variable part of an address; no row: the fleet has no such page."""
@@ -80,6 +80,9 @@ def pages_of(url: str, number: int = 0) -> dict[str, str]:
 
 def _address(pattern: str, value: str, newest_ms: int) -> str:
     hour = iso(newest_ms // HOUR_MS * HOUR_MS - HOUR_MS)
-    asked = {"/gpus/{gpu_uuid}/hours": f"?day={hour[:10]}", "/gpus/{gpu_uuid}/samples": f"?hour={hour}"}
+    asked = {
+        "/gpus/{gpu_uuid:path}/hours": f"?day={hour[:10]}",
+        "/gpus/{gpu_uuid:path}/samples": f"?hour={hour}",
+    }
     head, _, tail = pattern.partition("{")
     return head + quote(value, safe="") + tail.partition("}")[2] + asked.get(pattern, "")
