@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
@@ -14,19 +14,18 @@ from api.pages.filters import FilterBar
 from api.pages.frame import OPEN, Frame, build_frame
 from api.pages.pager import Pager, pager
 from api.pages.period import PeriodLink
-from api.pages.recommendations_filters import Known, bar_of, fitting, is_filtered
+from api.pages.recommendations_filters import asked_of, bar_of
 from api.pages.view import Address, View, ViewDep
 from api.problems import NotFoundError
 from api.ranking import rank
 from api.rec_row import RecommendationRow, groups_of, row_of_group, together
 from api.resources import advise
+from api.resources.recommendation_filters import Asked, fitting, known_of
 from api.templating import render
 from core.errors import UsageError
 from core.evidence import Window
 from core.finding import Finding, NotEvaluated, Status, Totals
-from store.known import known_gpus
-from store.queries import owners, recommendations
-from store.queries.gpu_payers import main_payers, payers
+from store.queries import recommendations
 from store.queries.recommendations import Recommendation
 
 router = APIRouter(include_in_schema=False)
@@ -99,7 +98,7 @@ class ListPage:
 
     Attributes:
         rows: of this page of it; ``count`` findings in all. totals: of all that is shown, after overlap; None: none are claimed.
-        files: the same of the whole view, by format. refusals: of this page of what could not be judged.
+        is_filtered: the address leaves something out. files: all of ``count``, by format. refusals: of this page of what could not be judged.
     """
 
     frame: Frame
@@ -118,6 +117,7 @@ class ListPage:
     files: tuple[tuple[str, str], ...]
     refusals: tuple[Refusal, ...]
     has_data: bool
+    is_filtered: bool = False
 
 
 def refusals(found: Sequence[NotEvaluated]) -> tuple[Refusal, ...]:
@@ -203,18 +203,6 @@ def ordered(groups: Sequence[list[Recommendation]], sort: str) -> list[list[Reco
     return [recs for _, recs in known] + [recs for value, recs in keyed if value is None]
 
 
-def known_of(session: Session, last: advise.LastSpend | None) -> Known:
-    """What the filters look things up in."""
-
-    @cache
-    def whose() -> Mapping[str, str]:
-        return {} if last is None else main_payers(payers(session, last.window))
-
-    gpus = {gpu.identity.gpu_uuid: gpu.identity for gpu in known_gpus(session.connection())}
-    teams = sorted({rule.owner.team for rule in owners.listing(session)})
-    return Known(gpus, whose, recommendations.claimants(session), teams)
-
-
 def _views(address: Address, view: str, counts: Mapping[Status, int], refused: int) -> tuple[ViewLink, ...]:
     def href(key: str) -> str:
         return address.href(view=None if key == "open" else key, page=None, said=None)
@@ -244,15 +232,15 @@ def build_list(asked: View, view: str) -> ListPage:
     if view == NOT_JUDGED:
         return _not_judged(asked, frame, last)
     statuses = VIEWS[view][1]
-    known = known_of(session, last)
-    if is_filtered(address):
-        every = fitting(address, recommendations.listing(session, brief=True), known)
+    known, filters = known_of(session, last), asked_of(address)
+    if filters:
+        every = fitting(filters, recommendations.listing(session, brief=True), known)
         counts = _counted(every)
         offered = shown = [rec for rec in every if rec.status in statuses]
     else:
         offered = shown = recommendations.listing(session, statuses, brief=True)
         counts = recommendations.counts(session)
-    totals = _totals(session, view, shown, last, is_whole=not is_filtered(address))
+    totals = _totals(session, view, shown, last, is_whole=not filters)
     host_of = {uuid: gpu.host for uuid, gpu in known.gpus.items()}
     groups = ordered(groups_of(shown, host_of, by_status=True), sort)
     page = pager(address, len(groups), AT_ONCE)
@@ -275,9 +263,10 @@ def build_list(asked: View, view: str) -> ListPage:
         rows=_rows(session, groups[page.first : page.last], host_of),
         count=len(shown),
         pager=page,
-        files=_files(statuses),
+        files=_files(statuses, filters),
         refusals=(),
         has_data=frame.newest_ms is not None,
+        is_filtered=bool(filters),
     )
 
 
@@ -310,11 +299,12 @@ def _totals(
     return None if run is None else (run.totals, run.window)
 
 
-def _files(statuses: Sequence[Status]) -> tuple[tuple[str, str], ...]:
-    asked = "&".join(f"status={status.value}" for status in statuses)
+def _files(statuses: Sequence[Status], filters: Asked) -> tuple[tuple[str, str], ...]:
+    asked = {"status": [status.value for status in statuses], **filters}
+    path = "/api/v1/recommendations?"
     return (
-        ("CSV", f"/api/v1/recommendations?{asked}&format=csv"),
-        ("JSON", f"/api/v1/recommendations?{asked}"),
+        ("CSV", path + urlencode({**asked, "format": "csv"}, doseq=True)),
+        ("JSON", path + urlencode(asked, doseq=True)),
     )
 
 

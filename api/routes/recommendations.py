@@ -3,18 +3,20 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from api.asked import Several, only
 from api.deps import NowDep, SessionDep
 from api.paging import CSV_RESPONSE, ListingDep, Page
 from api.ranking import rank
 from api.resources import recommendation_actions as actions
-from api.resources.advise import last_run, last_totals
+from api.resources.advise import last_run, last_spend, last_totals
 from api.resources.as_json import to_json
 from api.resources.overview import WAITING
 from api.resources.recommendation_actions import Act, StepView
+from api.resources.recommendation_filters import Asked, fitting, known_of
 from api.resources.recommendations import RecommendationRow, TotalsView, row_of, totals_view
 from api.text import Storable
 from core.clock import from_ms
@@ -57,14 +59,50 @@ class StepBody(BaseModel):
     )
 
 
+def filters(  # noqa: PLR0917 - one parameter a filter
+    rule: Annotated[Several, only("findings of these rules")] = None,
+    host: Annotated[Several, only("what is about these hosts, or GPUs in them")] = None,
+    owner: Annotated[Several, only("what is about GPUs most of which these teams pay for")] = None,
+    model: Annotated[Several, only("what is about GPUs of these models")] = None,
+    saves: Annotated[Several, only("what saves cash, capacity or energy, or none of them (none)")] = None,
+    grade: Annotated[Several, only("figures of these grades (A, B, C, D)")] = None,
+    effort: Annotated[Several, only("low, medium or high effort")] = None,
+    assignee: Annotated[Several, only("what these people claimed")] = None,
+    gpu: Annotated[Several, only("what is about these GPUs, by UUID")] = None,
+    engine: Annotated[Several, only("what is about these engines")] = None,
+    q: Annotated[
+        Several, only("those with all of these words in title, reason, subject, host or note")
+    ] = None,
+) -> Asked:
+    """Filters of the list; several of one are alternatives, of different ones conditions."""
+    given = {
+        "rule": rule,
+        "host": host,
+        "owner": owner,
+        "model": model,
+        "saves": saves,
+        "grade": grade,
+        "effort": effort,
+        "assignee": assignee,
+        "gpu": gpu,
+        "engine": engine,
+        "q": q,
+    }
+    return {name: values for name, values in given.items() if values}
+
+
 @router.get("", response_model=RecommendationPage, responses=CSV_RESPONSE)
 def list_recommendations(
     session: SessionDep,
     listing: ListingDep,
+    asked: Annotated[Asked, Depends(filters)],
     status: Annotated[list[Status] | None, Query(description="Only these; default: all.")] = None,
 ) -> Response:
     """Findings with their status, best first; what could not be judged; totals of all that wait, after overlap."""
-    items = sorted(kept.listing(session, status), key=lambda item: (rank(item.finding), item.id))
+    found = kept.listing(session, status)
+    if asked:
+        found = fitting(asked, found, known_of(session, last_spend(session)))
+    items = sorted(found, key=lambda item: (rank(item.finding), item.id))
     last = last_run(session)
     now = last_totals(session, kept.listing(session, WAITING, brief=True))
     more = {

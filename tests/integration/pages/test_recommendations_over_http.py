@@ -1,6 +1,7 @@
 """Pages of advice over HTTP, on both databases: filters, totals of what is shown, the whole life through forms."""
 
 import re
+from html import unescape
 
 import pytest
 from sqlalchemy import Engine
@@ -29,6 +30,37 @@ def test_a_filter_leaves_out_what_does_not_fit(person: TestClient) -> None:
         html = person.get(f"/recommendations?{none}").text
         assert "Raise the batch" not in html, none
         assert "Show all" in html, none
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [
+        ("", 1),
+        ("rule=small-batch&rule=stuck-job", 1),
+        ("gpu=GPU-a&q=LLAMA", 1),
+        ("host=h1&saves=cash", 1),
+        ("rule=stuck-job", 0),
+        ("q=nothing+of+that+name", 0),
+        ("host=elsewhere", 0),
+        ("model=NVIDIA+H100+80GB+HBM3&grade=D", 0),
+        ("assignee=ann", 0),
+        ("owner=nobody", 0),
+        ("view=put-aside", 0),
+    ],
+)
+def test_files_hold_what_the_page_shows(person: TestClient, asked: str, count: int) -> None:
+    html = unescape(person.get(f"/recommendations?{asked}").text)
+    links = dict(re.findall(r'<a href="(/api/v1/recommendations\?[^"]*)">(CSV|JSON)</a>', html))
+    if not links:
+        assert count == 0
+        return
+    csv, json = (next(href for href, kind in links.items() if kind == name) for name in ("CSV", "JSON"))
+    rows = [row for row in person.get(json).json()["items"] if row["rule_id"] == "small-batch"]
+    lines = person.get(csv).text.splitlines()
+    assert (len(rows), sum("small-batch" in line for line in lines)) == (count, count)
+    assert ("Raise the batch" in html) is (count == 1)
+    for part in asked.split("&"):
+        assert not part or part.startswith("view=") or part in json
 
 
 @pytest.mark.parametrize("sort", ["", "cash", "capacity", "energy", "grade", "new", "old"])
