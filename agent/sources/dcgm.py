@@ -73,3 +73,5 @@ NAMES: Final = _names() | {
     "nvidia_smi_compute_app_used_memory_bytes": GpuName(PROCESS_MEMORY),
 }
 PREFIXES: Final = ("DCGM_FI_", "nvidia_smi_")
+XID: Final = "DCGM_FI_DEV_XID_ERRORS"
+"""The number of the last XID, 0 before the first: an event where it changes, and no metric."""

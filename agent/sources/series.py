@@ -104,6 +104,11 @@ class EngineEntity:
         merged = {**self.identity.settings, **settings}
         self.identity = replace(self.identity, model=model or self.identity.model, settings=merged)
 
+    def place(self, gpu_uuids: tuple[str, ...], host: str | None) -> None:
+        """Take the GPUs that it was seen to hold, and the host that they are in."""
+        host = host or self.identity.host
+        self.identity = replace(self.identity, gpu_uuids=gpu_uuids, host=host)
+
     def things(self, ts_ms: int, instant: Mapping[int, float], slots: list[Slot]) -> list[Thing]:
         """Identity when it is news, and the reading."""
         values: dict[str, float] = {}
@@ -172,7 +177,10 @@ class Registry:
             text: name and labels as they stand in the file.
             fallback: engine instance for text without an ``instance`` label (a scrape saved by hand).
         """
-        name, labels = name_of(text), labels_of(text)
+        return self.place(name_of(text), labels_of(text), fallback)
+
+    def place(self, name: str, labels: Mapping[str, str], fallback: str) -> Series | None:
+        """The series of that name and labels, as ``resolve``."""
         gpu = dcgm.NAMES.get(name)
         if gpu is not None:
             return self._gpu_series(name, gpu, labels)

@@ -1,4 +1,4 @@
-"""``gpuwise import``: telemetry from files, with every row accounted for."""
+"""``gpuwise import``: telemetry from files, with every row accounted for; from Prometheus in ``import_prometheus``."""
 
 import json
 import re
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from core.clock import iso, now_ms, to_ms
+from core.clock import iso, now_ms
 from core.errors import UsageError
 from core.settings import Settings, load
+from gpuwise.commands.import_prometheus import prometheus
+from gpuwise.commands.import_words import counted, instant
 
 if TYPE_CHECKING:
     from agent.importing import ImportReport, Progress
@@ -24,14 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 NOTES_SHOWN: Final = 20
 _HEX: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _UUID: Final = re.compile(rf"GPU-{_HEX}|MIG-{_HEX}|MIG-GPU-{_HEX}/\d+/\d+")
-
-
-def _instant(text: str) -> int:
-    """An ISO 8601 time with a zone, as epoch milliseconds."""
-    try:
-        return to_ms(datetime.fromisoformat(text))
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not a time such as 2026-11-20T12:00:00Z ({error})") from error
 
 
 def _offset(text: str) -> int:
@@ -94,7 +88,7 @@ def _log_options(command: F) -> F:
             "--start",
             "start_ms",
             metavar="TIME",
-            type=_instant,
+            type=instant,
             help="Start of a log whose times are relative or absent.",
         ),
         click.option(
@@ -107,7 +101,7 @@ def _log_options(command: F) -> F:
 
 @click.group(name="import")
 def import_() -> None:
-    """Bring in telemetry from files: nvidia-smi, dmon, OpenMetrics. Importing twice changes nothing."""
+    """Bring in telemetry: nvidia-smi, dmon and OpenMetrics files, a running Prometheus. Importing twice changes nothing."""
 
 
 @import_.command(name="nvidia-smi")
@@ -128,9 +122,7 @@ def dmon(settings: Settings, files: tuple[Path, ...], *, as_json: bool, **option
 
 @import_.command()
 @_shared
-@click.option(
-    "--at", "at_ms", metavar="TIME", type=_instant, help="Time of samples that carry no time stamp."
-)
+@click.option("--at", "at_ms", metavar="TIME", type=instant, help="Time of samples that carry no time stamp.")
 def openmetrics(settings: Settings, files: tuple[Path, ...], *, as_json: bool, **options: Any) -> int:
     """Read Prometheus or OpenMetrics text with time stamps.
 
@@ -247,23 +239,23 @@ def as_dict(report: "ImportReport") -> dict[str, Any]:
 def _print(report: "ImportReport") -> None:
     for file in report.files:
         click.echo(
-            f"{file.path}: {_counted(file.read, 'row')} read, {file.kept:,} kept, {file.refused:,} refused, {file.ignored:,} not needed"
-            + (f"; {_counted(file.refused_values, 'value')} refused" if file.refused_values else "")
+            f"{file.path}: {counted(file.read, 'row')} read, {file.kept:,} kept, {file.refused:,} refused, {file.ignored:,} not needed"
+            + (f"; {counted(file.refused_values, 'value')} refused" if file.refused_values else "")
         )
     notes = [note for file in report.files for note in file.notes]
     for note in notes[:NOTES_SHOWN]:
         click.echo(f"note: {note}")
     if len(notes) > NOTES_SHOWN:
-        click.echo(f"note: {_counted(len(notes) - NOTES_SHOWN, 'more note')}: see --json")
+        click.echo(f"note: {counted(len(notes) - NOTES_SHOWN, 'more note')}: see --json")
     if report.overlapping:
         click.echo(
-            f"note: {_counted(report.overlapping, 'reading')} left out: another file had that time of the same GPU or engine"
+            f"note: {counted(report.overlapping, 'reading')} left out: another file had that time of the same GPU or engine"
         )
     for file in report.files:
         for problem in file.problems:
             click.echo(problem, err=True)
         if file.unsaid:
-            click.echo(f"{file.path}: {_counted(file.unsaid, 'more row')} refused", err=True)
+            click.echo(f"{file.path}: {counted(file.unsaid, 'more row')} refused", err=True)
     click.echo(_summary(report))
 
 
@@ -272,15 +264,14 @@ def _summary(report: "ImportReport") -> str:
     rows = stored.gpu_samples + stored.engine_samples + stored.process_samples
     if not rows:
         return "Nothing was imported."
-    whose = [_counted(len(stored.gpu_uuids), "GPU")]
+    whose = [counted(len(stored.gpu_uuids), "GPU")]
     if stored.engines:
-        whose.append(_counted(len(stored.engines), "engine"))
+        whose.append(counted(len(stored.engines), "engine"))
     known = rows - stored.new_rows
     return (
-        f"{_counted(rows, 'sample')} of {' and '.join(whose)}, {iso(stored.from_ms)} to {iso(stored.to_ms)}: "
+        f"{counted(rows, 'sample')} of {' and '.join(whose)}, {iso(stored.from_ms)} to {iso(stored.to_ms)}: "
         f"{stored.new_rows:,} new, {known:,} {'was' if known == 1 else 'were'} there already."
     )
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+import_.add_command(prometheus)
