@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from api.resources import advise
 from api.resources.scope import Scope, default_window
-from bench.databases import sqlite
 from bench.measure import Figure, seconds
 from core.activity import IDLE, Activity
 from core.days import engine_day, gpu_day, host_day, usage_days
@@ -46,6 +45,8 @@ Rows = dict[str, tuple[tuple[str, ...], list[tuple[Any, ...]]]]
 
 def run() -> Iterator[Figure]:
     """Both fleets, each advised by a process of its own, so that its memory is its own."""
+    from bench.databases import sqlite
+
     rates: list[float] = []
     for count in FLEETS:
         with sqlite() as url:

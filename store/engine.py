@@ -18,6 +18,7 @@ from store.dbapi import SQLITE_PRAGMAS, dialect_of, sqlite_path
 
 _READS: Final = ("SELECT", "PRAGMA", "EXPLAIN", "VALUES", "BEGIN", "WITH")
 _engines: dict[str, Engine] = {}
+_left: list[dict[str, Engine]] = []
 _lock = Lock()
 
 
@@ -42,6 +43,15 @@ def dispose_engine(url: str) -> None:
         engine = _engines.pop(url, None)
     if engine is not None:
         engine.dispose()
+
+
+def leave_engines() -> None:
+    """In a forked process: make new engines, and neither use nor close the connections of the one it came from.
+
+    Closing them would end conversations that are not its own, so they are kept until the process ends.
+    """
+    _left.append(dict(_engines))
+    _engines.clear()
 
 
 @contextmanager

@@ -7,14 +7,15 @@ advice is the same however the chunks fell. A second process that fails is said 
 import gc
 import logging
 import os
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pickle import PickleError
 from queue import SimpleQueue
-from threading import Lock, Thread
 from typing import Final
 
 from sqlalchemy import Connection as Database
@@ -28,7 +29,7 @@ from core.clock import from_ms
 from core.collector import rarely_collected
 from core.evidence import Window
 from core.settings import Settings
-from store.engine import make_engine, session_scope
+from store.engine import leave_engines, make_engine, session_scope
 from store.queries.carried import packed, unpacked
 from store.queries.chunks import Chunk
 from store.queries.evidence import CHUNK_GPUS, FleetReader, fleet_chunks
@@ -58,7 +59,7 @@ class Chunks:
     """Numbers of chunks that nobody took yet, and what was said of the others."""
 
     def __init__(self, count: int) -> None:
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._left = list(reversed(range(count)))
         self.said: dict[int, Said] = {}
 
@@ -120,7 +121,7 @@ def _second_process(job: Job, todo: Chunks, reader: FleetReader) -> Iterator[Non
 
     What it says is unpacked as it comes, beside the judging here: afterwards only one of the cores would be at work.
     """
-    here, there = get_context("spawn").Pipe()
+    here, there = Pipe()
     failed: SimpleQueue[BaseException] = SimpleQueue()
 
     def lead() -> None:
@@ -136,8 +137,12 @@ def _second_process(job: Job, todo: Chunks, reader: FleetReader) -> Iterator[Non
             if number is not None:
                 todo.give_back(number)
 
-    process = get_context("spawn").Process(target=judge_elsewhere, args=(there,), daemon=True)
-    thread = Thread(target=lead, daemon=True)
+    process = (
+        get_context("fork").Process(target=_judge_forked, args=(there, here), daemon=True)
+        if may_fork()
+        else get_context("spawn").Process(target=judge_elsewhere, args=(there,), daemon=True)
+    )
+    thread = threading.Thread(target=lead, daemon=True)
     try:
         process.start()
         there.close()
@@ -161,6 +166,20 @@ def _second_process(job: Job, todo: Chunks, reader: FleetReader) -> Iterator[Non
                 "second process for the advice ended early; its share is judged by this one",
                 extra={"reason": repr(failed.get()), "exit_code": process.exitcode},
             )
+
+
+def may_fork() -> bool:
+    """Whether the second process may begin as a copy of this one, instead of a second of imports.
+
+    Only from a lone thread, as of a command: another one could hold a lock that nobody would ever release in the copy.
+    """
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def _judge_forked(orders: Connection, not_ours: Connection) -> None:
+    not_ours.close()  # held open here, it would hide the other process's end
+    leave_engines()
+    judge_elsewhere(orders)
 
 
 def judge_elsewhere(orders: Connection) -> None:
