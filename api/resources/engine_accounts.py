@@ -7,7 +7,7 @@ the same GPUs, when no other workload and no other engine did. Else nothing tell
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from api.resources.evidence import read_evidence
@@ -34,6 +34,56 @@ OWN_LINES: Final = (
 )
 ON_A_SLICE: Final = "it runs on a MIG slice, which has no lines of its own"
 NO_GPU: Final = "its GPUs are not known"
+TOLD_IN_PART: Final = (
+    "it did not tell its tokens in every hour: figures per token are of the hours in which it did"
+)
+
+
+@dataclass(slots=True)
+class Told:
+    """Hours that told their tokens: what they cost and drew, with those tokens. Money in micro-dollars.
+
+    Attributes:
+        hours: how many. cost: price and billed energy. busy_cost: of it for the time with requests running.
+        tokens_out, tokens_in: generated, and of prompts.
+        energy_mj: of the hours with known energy. energy_out, energy_in: their tokens.
+        busy_j: of the hours with known energy while busy. busy_out, busy_in: their tokens.
+    """
+
+    hours: int = 0
+    cost: int = 0
+    busy_cost: float = 0.0
+    tokens_out: float = 0.0
+    tokens_in: float = 0.0
+    energy_mj: int = 0
+    energy_out: float = 0.0
+    energy_in: float = 0.0
+    busy_j: float = 0.0
+    busy_out: float = 0.0
+    busy_in: float = 0.0
+
+    def count(self, hour: EngineHour, parts: Sequence["_Hour"], busy_cost: float) -> None:
+        """Count an hour of an engine with its parts of its GPUs' hours."""
+        tokens_out, tokens_in = hour.generated_tokens or 0.0, hour.prompt_tokens or 0.0
+        self.hours += 1
+        self.cost += sum(one.cost for one in parts)
+        self.busy_cost += busy_cost
+        self.tokens_out += tokens_out
+        self.tokens_in += tokens_in
+        energies = [one.energy_mj for one in parts if one.energy_mj is not None]
+        if parts and len(energies) == len(parts):
+            self.energy_mj += sum(energies)
+            self.energy_out += tokens_out
+            self.energy_in += tokens_in
+        if hour.busy_energy_j is not None and hour.busy_generated_tokens is not None:
+            self.busy_j += hour.busy_energy_j
+            self.busy_out += hour.busy_generated_tokens
+            self.busy_in += tokens_in
+
+    def merge(self, other: "Told") -> None:
+        """Count another engine's hours."""
+        for one in fields(Told):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass(slots=True)
@@ -42,14 +92,14 @@ class Account:
 
     Attributes:
         engines: how many. known_ms … idle_ms: GPU time in hours it was seen; of it held, and held without work.
-        cost: price and billed energy. busy_cost: of it for the time with requests running.
+        cost: price and billed energy.
         is_priced: all of its time has a price. is_split: whose lines they are is known.
-        energy_mj, site_energy_mj, carbon_ug: of hours with known energy; energy_out, energy_in: tokens of those hours.
-        busy_j: energy while busy, with the tokens of those hours.
+        energy_mj, site_energy_mj, carbon_ug: of hours with known energy.
+        told_out, told_both: hours that told generated tokens; of them those that told prompt tokens too.
         tokens_out, tokens_in: generated, and of prompts; None: not published.
         busy_s, covered_s: seconds with requests running; seconds seen.
         said: what a reader must know. owners: of its held time. bases: of its prices.
-        cost_in, energy_in_mj: parts of cost, busy cost and energy that prefill takes; None: cannot be told, ``why`` says.
+        cost_in, busy_cost_in, energy_in_mj: parts of ``told_both`` that prefill takes; None: cannot be told, ``why`` says.
     """
 
     engines: int = 0
@@ -57,17 +107,13 @@ class Account:
     allocated_ms: int = 0
     idle_ms: int = 0
     cost: int = 0
-    busy_cost: float = 0.0
     is_priced: bool = True
     is_split: bool = True
     energy_mj: int | None = None
     site_energy_mj: int | None = None
     carbon_ug: int | None = None
-    energy_out: float = 0.0
-    energy_in: float = 0.0
-    busy_j: float = 0.0
-    busy_out: float = 0.0
-    busy_in: float = 0.0
+    told_out: Told = field(default_factory=Told)
+    told_both: Told = field(default_factory=Told)
     tokens_out: float | None = None
     tokens_in: float | None = None
     busy_s: float = 0.0
@@ -89,6 +135,8 @@ class Account:
         for name in _BOTH:
             mine, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, None if mine is None or theirs is None else mine + theirs)
+        self.told_out.merge(other.told_out)
+        self.told_both.merge(other.told_both)
         self.is_priced &= other.is_priced
         self.is_split &= other.is_split
         self.why = self.why or other.why
@@ -97,10 +145,7 @@ class Account:
         self.bases |= other.bases
 
 
-_ADDED: Final = (
-    *("engines", "known_ms", "allocated_ms", "idle_ms", "cost", "busy_cost", "energy_out", "energy_in"),
-    *("busy_j", "busy_out", "busy_in", "busy_s", "covered_s"),
-)
+_ADDED: Final = ("engines", "known_ms", "allocated_ms", "idle_ms", "cost", "busy_s", "covered_s")
 _KNOWN: Final = ("energy_mj", "site_energy_mj", "carbon_ug", "tokens_out", "tokens_in")
 _BOTH: Final = ("cost_in", "busy_cost_in", "energy_in_mj")
 
@@ -266,26 +311,27 @@ def _tell(engine: EngineEvidence, account: Account) -> None:
 def _settle(
     engine: EngineEvidence, account: Account, hours: Mapping[Spot, _Hour], gpu_ms: Mapping[Spot, int]
 ) -> None:
-    """Count tokens, with the energy and the busy part of the money of the same hours, and split prefill off."""
+    """Count tokens, with the money and energy of the hours that told them, and split prefill off."""
     account.tokens_out = engine.total("generated_tokens")
     account.tokens_in = engine.total("prompt_tokens")
     account.busy_s, account.covered_s = engine.busy_s, engine.covered_s
     for hour in engine.hours:
         of = [(spot, hours[spot]) for uuid in engine.gpu_uuids if (spot := (uuid, hour.hour_ms)) in hours]
-        account.busy_cost += sum(
+        if hour.generated_tokens is None:
+            continue
+        parts = [one for _, one in of]
+        busy_cost = sum(
             one.cost * min(1.0, hour.busy_s * 1000 / gpu_ms[spot]) for spot, one in of if gpu_ms[spot] > 0
         )
-        if of and all(one.energy_mj is not None for _, one in of):
-            account.energy_out += hour.generated_tokens or 0.0
-            account.energy_in += hour.prompt_tokens or 0.0
-        if hour.busy_energy_j is not None:
-            account.busy_j += hour.busy_energy_j
-            account.busy_out += hour.busy_generated_tokens or 0.0
-            account.busy_in += hour.prompt_tokens or 0.0
+        account.told_out.count(hour, parts, busy_cost)
+        if hour.prompt_tokens is not None:
+            account.told_both.count(hour, parts, busy_cost)
+    if 0 < account.told_out.hours < len(engine.seen_hours):
+        account.said[TOLD_IN_PART] = None
     if not account.is_split:
         account.is_priced = False
         account.energy_mj = account.site_energy_mj = account.carbon_ug = None
-        account.busy_j = 0.0
+        account.told_out, account.told_both = Told(), Told()
     if account.known_ms == 0:
         account.is_priced = False
     _split(engine, account)
@@ -297,15 +343,14 @@ def _split(engine: EngineEvidence, account: Account) -> None:
         [one for hour in engine.hours if (one := _work(hour, hour.busy_energy_j)) is not None]
     )
     if isinstance(time, PrefillShare):
-        account.cost_in = account.cost * time.ratio
-        account.busy_cost_in = account.busy_cost * time.ratio
+        account.cost_in = account.told_both.cost * time.ratio
+        account.busy_cost_in = account.told_both.busy_cost * time.ratio
     else:
         account.cost_in = account.busy_cost_in = None
         account.why = time
-    if isinstance(energy, PrefillShare) and account.energy_mj is not None:
-        account.energy_in_mj = account.energy_mj * energy.ratio
-    else:
-        account.energy_in_mj = None
+    account.energy_in_mj = (
+        account.told_both.energy_mj * energy.ratio if isinstance(energy, PrefillShare) else None
+    )
 
 
 def _work(hour: EngineHour, amount: float | None) -> WorkHour | None:

@@ -136,7 +136,7 @@ def _of_shares(engine: EngineEvidence, account: Account) -> Money:
     tokens = engine.total("busy_generated_tokens")
     if not (account.is_priced and account.is_split):
         return None, None
-    return per_million(from_micro(round(account.busy_cost)), tokens), "; ".join(account.bases)
+    return per_million(from_micro(round(account.told_out.busy_cost)), tokens), "; ".join(account.bases)
 
 
 def _row(

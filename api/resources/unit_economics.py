@@ -18,7 +18,7 @@ from api.resources.report_parts import MONEY, USAGE
 from api.resources.report_sum import LineSum
 from api.resources.scope import Scope
 from core.evidence import EngineEvidence
-from core.money import from_micro, usd
+from core.money import from_micro
 from core.units import HOUR_MS, J_PER_KWH
 from ledger.unit_economics import per_million, usd_per_useful_gpu_h
 
@@ -185,34 +185,32 @@ def _of_owner(key: str | None, total: LineSum, of: Account) -> UnitRow:
 
 def _tokens(of: Account) -> dict[str, Any]:
     """Everything about tokens; the same whoever's they are."""
-    cost = _cost(of)
-    busy = None if cost is None else from_micro(round(of.busy_cost))
-    cost_in, busy_in = _part(cost, of.cost_in), _part(busy, of.busy_cost_in)
-    both = None if of.tokens_out is None or of.tokens_in is None else of.tokens_out + of.tokens_in
-    joules = None if of.energy_mj is None else of.energy_mj / 1000
-    joules_in = None if joules is None or of.energy_in_mj is None else of.energy_in_mj / 1000
+    out, both = of.told_out, of.told_both
+    cost, busy = _money(of, both.cost), _money(of, both.busy_cost)
+    cost_in, busy_in = _money(of, of.cost_in), _money(of, of.busy_cost_in)
+    joules_in = None if of.energy_in_mj is None else of.energy_in_mj / 1000
     is_split = bool(of.engines) and of.cost_in is not None
     return {
         "engine_count": of.engines,
         "busy_ratio": _over(of.busy_s, of.covered_s),
-        "engine_cost_usd": cost,
+        "engine_cost_usd": _cost(of),
         "tokens_output": of.tokens_out,
         "tokens_input": of.tokens_in,
-        "usd_per_1m_tokens": per_million(cost, both),
-        "usd_per_1m_output_tokens": per_million(_less(cost, cost_in), of.tokens_out),
-        "usd_per_1m_input_tokens": per_million(cost_in, of.tokens_in),
-        "usd_per_1m_output_tokens_all_in": per_million(cost, of.tokens_out),
-        "usd_per_1m_tokens_busy": per_million(busy, both),
-        "usd_per_1m_output_tokens_busy": per_million(_less(busy, busy_in), of.tokens_out),
-        "usd_per_1m_input_tokens_busy": per_million(busy_in, of.tokens_in),
-        "usd_per_1m_output_tokens_all_in_busy": per_million(busy, of.tokens_out),
-        "j_per_token": None if both is None else _over(joules, of.energy_out + of.energy_in),
+        "usd_per_1m_tokens": per_million(cost, both.tokens_out + both.tokens_in),
+        "usd_per_1m_output_tokens": per_million(_less(cost, cost_in), both.tokens_out),
+        "usd_per_1m_input_tokens": per_million(cost_in, both.tokens_in),
+        "usd_per_1m_output_tokens_all_in": per_million(_money(of, out.cost), out.tokens_out),
+        "usd_per_1m_tokens_busy": per_million(busy, both.tokens_out + both.tokens_in),
+        "usd_per_1m_output_tokens_busy": per_million(_less(busy, busy_in), both.tokens_out),
+        "usd_per_1m_input_tokens_busy": per_million(busy_in, both.tokens_in),
+        "usd_per_1m_output_tokens_all_in_busy": per_million(_money(of, out.busy_cost), out.tokens_out),
+        "j_per_token": _over(both.energy_mj / 1000, both.energy_out + both.energy_in),
         "j_per_output_token": None
-        if joules is None or joules_in is None
-        else _over(joules - joules_in, of.energy_out),
-        "j_per_input_token": _over(joules_in, of.energy_in),
-        "j_per_output_token_all_in": _over(joules, of.energy_out),
-        "j_per_token_busy": None if both is None else _over(of.busy_j or None, of.busy_out + of.busy_in),
+        if joules_in is None
+        else _over(both.energy_mj / 1000 - joules_in, both.energy_out),
+        "j_per_input_token": _over(joules_in, both.energy_in),
+        "j_per_output_token_all_in": _over(out.energy_mj / 1000, out.energy_out),
+        "j_per_token_busy": _over(both.busy_j or None, both.busy_out + both.busy_in),
         "split_method": SPLIT if is_split else None,
         "split_why": None if is_split or not of.engines else of.why,
         "data_quality": tuple(of.said),
@@ -220,11 +218,14 @@ def _tokens(of: Account) -> dict[str, Any]:
 
 
 def _cost(of: Account) -> Decimal | None:
-    return from_micro(of.cost) if of.engines and of.is_priced and of.is_split else None
+    return _money(of, of.cost)
 
 
-def _part(whole: Decimal | None, micro: float | None) -> Decimal | None:
-    return None if whole is None or micro is None else usd(from_micro(round(micro)))
+def _money(of: Account, micro: float | None) -> Decimal | None:
+    """Micro-dollars of an account; None where a part of it has no price or cannot be told apart."""
+    if micro is None or not (of.engines and of.is_priced and of.is_split):
+        return None
+    return from_micro(round(micro))
 
 
 def _less(whole: Decimal | None, part: Decimal | None) -> Decimal | None:

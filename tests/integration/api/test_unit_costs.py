@@ -22,7 +22,7 @@ from fleet_for_tests import (
 from starlette.testclient import TestClient
 
 from api.resources import engine_accounts, engines
-from api.resources.engine_accounts import OWN_LINES, SHARED
+from api.resources.engine_accounts import OWN_LINES, SHARED, TOLD_IN_PART
 from api.resources.scope import Scope, scope_of
 from api.resources.unit_economics import UnitBy, UnitRow, rows
 from core.ownership import Owner, OwnerConditions, OwnerRule
@@ -82,6 +82,64 @@ def test_the_busy_price_is_that_of_the_engines_table(filled_scope: Scope) -> Non
     (engine,) = engines.rows(filled_scope)
     row = the(rows(filled_scope, UnitBy.ENGINE), ENGINE)
     assert row.usd_per_1m_output_tokens_all_in_busy == pytest.approx(engine.usd_per_million_tokens)
+
+
+def with_a_second_hour(url: str, counters: dict[str, float]) -> UnitRow:
+    """The engine was busy for another hour of its GPU, at $2 and 280 kJ, and told only these counters then."""
+    fill(url)
+    busy = engine_samples()[0]
+    gauges = {name: value for name, value in busy.values.items() if not name.endswith("_tokens")}
+    with closing(open_connection(url)) as connection:
+        sink = Ingest(connection)
+        sink.engine_samples(
+            replace(busy, ts_ms=T0 + slot * SPAN, values=gauges | counters) for slot in range(6, 12)
+        )
+        sink.commit()
+    engine = make_engine(url)
+    roll_up(engine, now_ms=NOW)
+    with session_scope(engine) as session:
+        return the(rows(scope_of(session, settings_for(url), NOW), UnitBy.ENGINE), ENGINE)
+
+
+def test_hours_that_told_no_tokens_are_in_the_cost_and_not_in_that_of_a_token(ready_database: str) -> None:
+    row = with_a_second_hour(ready_database, {})
+    assert (row.cost_usd, row.engine_cost_usd, row.tokens_output) == (4, 4, 54_000)
+    assert row.energy_kwh == pytest.approx((1.08e6 + 70 * 2400) / 3.6e6)
+    assert row.usd_per_1m_tokens == pytest.approx(Decimal(2) / Decimal("0.072"))
+    assert row.usd_per_1m_output_tokens_all_in == pytest.approx(Decimal(2) / Decimal("0.054"))
+    assert row.usd_per_1m_output_tokens_all_in_busy == pytest.approx(Decimal(1) / Decimal("0.054"))
+    assert (row.j_per_token, row.j_per_output_token_all_in, row.j_per_token_busy) == (15.0, 20.0, 12.5)
+    assert row.data_quality == (TOLD_IN_PART,)
+
+
+def test_hours_that_told_answers_and_no_prompts_count_where_prompts_do_not(ready_database: str) -> None:
+    row = with_a_second_hour(ready_database, {"generated_tokens": 9_000.0})
+    assert (row.tokens_output, row.tokens_input) == (108_000, 18_000)
+    assert row.usd_per_1m_output_tokens_all_in == pytest.approx(Decimal(4) / Decimal("0.108"))
+    assert row.j_per_output_token_all_in == pytest.approx((1.08e6 + 70 * 2400) / 108_000)
+    assert row.usd_per_1m_tokens == pytest.approx(Decimal(2) / Decimal("0.072"))
+    assert (row.j_per_token, row.j_per_token_busy) == (15.0, 12.5)
+    assert row.data_quality == ()
+
+
+def test_an_engine_that_never_told_its_tokens_has_a_cost_and_none_of_a_token(ready_database: str) -> None:
+    fill(ready_database)
+    with closing(open_connection(ready_database)) as connection:
+        sink = Ingest(connection)
+        other = "h1:8001/0"
+        sink.engines([EngineIdentity(other, "h1", "vllm", "acme/b", {}, (B,))])
+        for one in engine_samples():
+            gauges = {name: value for name, value in one.values.items() if not name.endswith("_tokens")}
+            sink.engine_samples([replace(one, engine=other, values=gauges)])
+        sink.commit()
+    engine = make_engine(ready_database)
+    roll_up(engine, now_ms=NOW)
+    with session_scope(engine) as session:
+        row = the(rows(scope_of(session, settings_for(ready_database), NOW), UnitBy.ENGINE), other)
+    assert (row.cost_usd, row.tokens_output) == (2, None)
+    assert (row.usd_per_1m_tokens, row.usd_per_1m_output_tokens_all_in) == (None, None)
+    assert (row.j_per_token, row.j_per_output_token_all_in, row.j_per_token_busy) == (None, None, None)
+    assert row.data_quality == ()
 
 
 def test_engines_of_a_model_are_added_up(filled_scope: Scope) -> None:
