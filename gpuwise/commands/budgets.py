@@ -8,7 +8,7 @@ import click
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, dollars, figure, print_json, print_rows
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import changed, listed, removed
 from gpuwise.commands.options import ListGroup, Source, database_options
 
 BUDGETS: Final = (
@@ -149,13 +149,7 @@ def remove(source: Source, budget_id: int) -> int:
     """Remove a budget, as if it had never been given."""
     from api.resources import budgets as resource
 
-    changed(
-        source,
-        f"budgets/{budget_id}",
-        {},
-        lambda session: resource.remove(session, budget_id),
-        method="DELETE",
-    )
+    removed(source, "budgets", budget_id, resource.remove)
     return _print(source, _rows(source, None))
 
 

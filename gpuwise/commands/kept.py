@@ -1,8 +1,10 @@
-"""What the user keeps (tariffs, site profiles): listed and changed in a database or at a server; rows as JSON either way."""
+"""What the user keeps (prices, tariffs, site profiles, budgets): listed and changed in a database or at a server; rows as JSON either way."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from core.clock import now_ms
+from core.settings import Settings
 from gpuwise.commands.options import Source, open_session
 from gpuwise.commands.remote import fetch, send
 
@@ -24,6 +26,23 @@ def changed(
     if source.server is not None:
         return send(source.server, path, body, method)
     return _local(source, local)
+
+
+def ended(
+    source: Source, path: str, id_: int, at: str, local: Callable[[Any, Settings, int, str, int], Any]
+) -> Any:
+    """What is kept under ``path`` and ``id_`` once it ends; ``local``: with session, settings, key, when, and now."""
+    return changed(
+        source,
+        f"{path}/{id_}/end",
+        {"at": at},
+        lambda session: local(session, source.settings, id_, at, now_ms()),
+    )
+
+
+def removed(source: Source, path: str, id_: int, local: Callable[[Any, int], object]) -> None:
+    """Remove what is kept under ``path`` and ``id_``; ``local``: with a session and the key."""
+    changed(source, f"{path}/{id_}", {}, lambda session: local(session, id_), method="DELETE")
 
 
 def _local(source: Source, call: Callable[[Any], Any]) -> Any:

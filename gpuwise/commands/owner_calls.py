@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import changed, listed, removed
 from gpuwise.commands.options import Source
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ class Rules:
         """Remove a rule."""
         from api.resources import owners
 
-        path = f"owners/rules/{rule_id}"
-        changed(self.source, path, {}, lambda session: owners.remove(session, rule_id), "DELETE")
+        removed(self.source, "owners/rules", rule_id, owners.remove)
 
     def dry_run(self, given: Given, position: int | None, window: Window) -> Row:
         """What a rule would claim."""

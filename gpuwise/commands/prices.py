@@ -10,7 +10,7 @@ from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.files import read_from, text_of, write
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import changed, listed, removed
 from gpuwise.commands.options import Source, database_options
 from gpuwise.commands.price_options import body_of, price_options
 
@@ -121,9 +121,7 @@ def remove(source: Source, price_id: int) -> int:
     """Remove a price, as if it had never been given."""
     from api.resources import prices as resource
 
-    changed(
-        source, f"prices/{price_id}", {}, lambda session: resource.remove(session, price_id), method="DELETE"
-    )
+    removed(source, "prices", price_id, resource.remove)
     if source.as_json:
         print_json({"removed": price_id})
     else:

@@ -7,7 +7,7 @@ import click
 
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.files import read_from, text_of, write
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import changed, listed, removed
 from gpuwise.commands.options import ListGroup, Source, database_options
 
 RATES: Final = (
@@ -60,13 +60,7 @@ def remove(source: Source, rate_id: int) -> int:
     """Remove a rate; refused while a price starts with it."""
     from api.resources import exchange_rates as resource
 
-    changed(
-        source,
-        f"exchange-rates/{rate_id}",
-        {},
-        lambda session: resource.remove(session, rate_id),
-        method="DELETE",
-    )
+    removed(source, "exchange-rates", rate_id, resource.remove)
     if source.as_json:
         print_json({"removed": rate_id})
     else:

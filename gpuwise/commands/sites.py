@@ -9,7 +9,7 @@ from api import formats
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import changed, ended, listed, removed
 from gpuwise.commands.options import ListGroup, Source, database_options
 
 
@@ -130,13 +130,7 @@ def end(source: Source, site_id: int, at: str) -> int:
     """Let a profile end; what it said of the time before stays."""
     from api.resources import sites as resource
 
-    ended = changed(
-        source,
-        f"sites/{site_id}/end",
-        {"at": at},
-        lambda session: resource.end(session, source.settings, site_id, at, now_ms()),
-    )
-    return _print(source, [ended])
+    return _print(source, [ended(source, "sites", site_id, at, resource.end)])
 
 
 @sites.command()
@@ -146,9 +140,7 @@ def remove(source: Source, site_id: int) -> int:
     """Remove a profile, as if it had never been given."""
     from api.resources import sites as resource
 
-    changed(
-        source, f"sites/{site_id}", {}, lambda session: resource.remove(session, site_id), method="DELETE"
-    )
+    removed(source, "sites", site_id, resource.remove)
     return _print(source, _rows(source))
 
 

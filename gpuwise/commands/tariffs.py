@@ -11,7 +11,7 @@ from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.files import read_from, write
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import changed, ended, listed, removed
 from gpuwise.commands.options import DATABASE_URL_HELP, ListGroup, Source, database_options, open_session
 
 TARIFFS: Final = (
@@ -93,13 +93,7 @@ def end(source: Source, tariff_id: int, at: str) -> int:
     """Let a tariff end; what it priced before stays priced."""
     from api.resources import tariffs as resource
 
-    ended = changed(
-        source,
-        f"tariffs/{tariff_id}/end",
-        {"at": at},
-        lambda session: resource.end(session, source.settings, tariff_id, at, now_ms()),
-    )
-    return _print(source, [ended])
+    return _print(source, [ended(source, "tariffs", tariff_id, at, resource.end)])
 
 
 @tariffs.command()
@@ -109,13 +103,7 @@ def remove(source: Source, tariff_id: int) -> int:
     """Remove a tariff, as if it had never been given."""
     from api.resources import tariffs as resource
 
-    changed(
-        source,
-        f"tariffs/{tariff_id}",
-        {},
-        lambda session: resource.remove(session, tariff_id),
-        method="DELETE",
-    )
+    removed(source, "tariffs", tariff_id, resource.remove)
     return _print(source, _rows(source))
 
 
