@@ -67,6 +67,14 @@ def money(value: Number | None) -> str:
     return f"{sign}${figure(size, 0 if size >= 100 or size == 0 else 2)}"
 
 
+def money_span(low: Number | None, high: Number | None) -> str:
+    """From one sum to another; one figure where both read alike."""
+    if low is None or high is None:
+        return UNKNOWN
+    first, last = money(low), money(high)
+    return first if first == last else f"{first}–{last.removeprefix('$')}"
+
+
 def money_axis(value: float) -> str:
     """Dollars on an axis: ``$1.5M``, ``$2k``, ``$1.5k``, ``$0.50``."""
     if value >= 1_000_000:
@@ -86,7 +94,7 @@ def spread(value: Spread | None, kind: str) -> str:
     if value is None:
         return UNKNOWN
     if kind == "cash":
-        return f"{money(value.p10)}–{money(value.p90).removeprefix('$')}"
+        return money_span(value.p10, value.p90)
     return f"{short(value.p10)}–{short(value.p90)}"
 
 
@@ -189,6 +197,7 @@ def milliseconds(seconds: Number | None) -> str:
     return UNKNOWN if seconds is None else f"{short(float(seconds) * 1000)}{NBSP}ms"
 
 
+@lru_cache(maxsize=4_096)
 def day(ts_ms: int) -> str:
     """Day and month, UTC: ``3 Nov``."""
     at = from_ms(ts_ms)
@@ -200,6 +209,7 @@ def day_year(ts_ms: int) -> str:
     return f"{day(ts_ms)} {from_ms(ts_ms):%Y}"
 
 
+@lru_cache(maxsize=4_096)
 def minute(ts_ms: int) -> str:
     """Day, hour and minute, UTC."""
     return f"{day(ts_ms)} {from_ms(ts_ms):%H:%M}"

@@ -148,9 +148,7 @@ def _spent(row: BudgetView | ForecastRow, amount: Decimal | None = None) -> str:
         return f"{text}; the month is over"
     if row.p10_usd is None or row.p90_usd is None or row.p50_usd is None:
         return f"{text}; no forecast" + (f": {row.why}" if row.why else "")
-    low, middle, high = (formats.money(value) for value in (row.p10_usd, row.p50_usd, row.p90_usd))
-    expected = middle if low == high else f"{low}–{high.removeprefix('$')}"
-    return f"{text}; {expected} expected at the end of the month"
+    return f"{text}; {formats.money_span(row.p10_usd, row.p90_usd)} expected at the end of the month"
 
 
 def _percent(part: Decimal | None, whole: Decimal) -> int | None:

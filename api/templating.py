@@ -19,6 +19,7 @@ TEMPLATES: Final = Path(__file__).resolve().parent.parent / "templates"
 FILTERS: Final = {
     "money": formats.money,
     "money_rate": formats.money_rate,
+    "money_span": formats.money_span,
     "spread": formats.spread,
     "gpu_hours": formats.gpu_hours,
     "percent": formats.percent,

@@ -1,6 +1,6 @@
 """Budgets: what each part of the fleet may cost a month, how the month goes against it, and forms to change that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -20,14 +20,16 @@ from api.pages.period import PeriodLink
 from api.pages.view import Address, View, ViewDep
 from api.resources import budgets as resource
 from api.resources.budgets import BudgetStanding, BudgetView
-from api.resources.forecast import month_of
+from api.resources.forecast import hosts_of, month_of
 from api.templating import render
 from api.words import Mark
-from core.user_budget import BudgetScope, month_before
+from core.ownership import HostFacts
+from core.user_budget import OWNED, BudgetScope, month_before
 from ledger.calendar import Calendar
 from store.known import known_gpus
 from store.queries import budgets as kept
 from store.queries import ledger_sums
+from store.queries.host_facts import host_facts
 from store.queries.hours import bounds
 
 router = APIRouter(include_in_schema=False)
@@ -46,13 +48,15 @@ SCOPES: Final = {
 STATE: Final = {"ok": "On track", "at_risk": "At risk", "over": "Over"}
 MARK: Final = {"ok": Mark.GOOD, "at_risk": Mark.WARN, "over": Mark.BAD}
 MOST_MONTHS: Final = 6
+MOST_HOSTS: Final = 30
+"""More in an address would be longer than what everybody takes."""
 ADDED: Final = ("name", "scope_kind", "scope_value", "amount_usd", "from_month", "to_month", "note")
 CHANGED: Final = ("amount_usd", "since_month", "note")
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
-    """One budget: its state in words, its chart, the months before."""
+    """One budget: its state in words, its chart, the months before; ``costs_href``: the costs that it is about."""
 
     view: BudgetView
     what: str
@@ -62,6 +66,7 @@ class BudgetLine:
     chart: Markup | None
     days: tuple[DayLine, ...]
     standing: BudgetStanding
+    costs_href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,23 @@ def headline(lines: Sequence[BudgetLine], name: str) -> str:
     return f"{' and '.join(parts)} of {count} for {name}"
 
 
-def line_of(standing: BudgetStanding) -> BudgetLine:
+def costs_href(view: BudgetView, facts: Mapping[str, HostFacts]) -> str:
+    """Where the month's costs of what a budget is for are; of hosts that are nowhere any more, and of many, all hosts'."""
+    kind, month = BudgetScope(view.scope_kind), view.month
+    costs = Address("/costs")
+    if kind is BudgetScope.ALL:
+        return costs.href(month=month)
+    if kind is BudgetScope.TEAM:
+        return costs.href(owner=view.scope_value, month=month)
+    if kind in OWNED and not view.spent_usd:
+        return costs.href(by=kind.value, month=month)
+    if kind in OWNED:
+        return Address("/costs/parts").href(by=kind.value, key=view.scope_value, month=month)
+    hosts = sorted(hosts_of(kind, view.scope_value, facts))
+    return costs.href(by="host", host=hosts if len(hosts) <= MOST_HOSTS else None, month=month)
+
+
+def line_of(standing: BudgetStanding, facts: Mapping[str, HostFacts]) -> BudgetLine:
     """A budget as the page prints it; pure."""
     view = standing.view
     what = SCOPES[BudgetScope(view.scope_kind)]
@@ -157,6 +178,7 @@ def line_of(standing: BudgetStanding) -> BudgetLine:
         chart_of(days, label=f"{short_name(view.name)}: {sentence}", limit=view.amount_usd),
         days,
         standing,
+        costs_href(view, facts),
     )
 
 
@@ -170,10 +192,14 @@ def page_of(
     form: FormState | None = None,
     first_month: str = "",
     count: int = 0,
+    facts: Mapping[str, HostFacts] | None = None,
 ) -> BudgetsPage:
-    """Lay out the budgets; pure."""
+    """Lay out the budgets; pure. ``facts``: what is said of hosts."""
     order = {"over": 0, "at_risk": 1, "ok": 2}
-    lines = sorted((line_of(one) for one in standings), key=lambda line: order.get(line.view.status or "", 3))
+    lines = sorted(
+        (line_of(one, facts or {}) for one in standings),
+        key=lambda line: order.get(line.view.status or "", 3),
+    )
     name = month_name(month)
     return BudgetsPage(
         frame=frame,
@@ -203,6 +229,7 @@ def build_budgets(view: View, form: FormState | None = None) -> BudgetsPage:
         form=form,
         first_month=month_of(scope.settings, scope.now_ms, None).key,
         count=len(kept.listing(session)),
+        facts=host_facts(session),
     )
 
 

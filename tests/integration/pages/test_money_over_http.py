@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,9 +16,11 @@ from api.resources.idle_sharing import IdlePolicy
 from api.resources.owner_specs import RuleSpec
 from api.resources.scope import Scope, scope_of
 from core.evidence import Window
+from core.ownership import HostFacts
 from core.units import DAY_MS, HOUR_MS
 from ledger.calendar import Calendar
 from store.engine import make_engine, session_scope
+from store.queries import host_facts
 from store.queries.idle_energy import energy_by_host_hour, idle_energy
 from tests.integration.api.fleet_for_tests import NOW, fill, settings_for
 from tests.integration.pages.conftest import person_at
@@ -162,6 +165,37 @@ def test_a_budget_lives_from_a_form_to_its_end(filled: str) -> None:
     assert f"until {month}" in client.get("/budgets").text
     assert in_form(client, "/budgets/1/remove")[:2] == (303, "/budgets?said=removed#main")
     assert "Vision" not in client.get("/budgets").text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "address"),
+    [
+        ("all", "", "/costs?month={}"),
+        ("team", "research", "/costs?owner=research&amp;month={}"),
+        ("project", "vision", "/costs/parts?by=project&amp;key=vision&amp;month={}"),
+        ("host", "h1", "/costs?by=host&amp;host=h1&amp;month={}"),
+        ("label", "rack=7", "/costs?by=host&amp;host=h1&amp;month={}"),
+    ],
+)
+def test_what_a_month_spent_leads_to_the_costs_of_the_same_sum(
+    filled: str, kind: str, value: str, address: str
+) -> None:
+    with session_scope(make_engine(filled)) as session:
+        owners.add(
+            session, settings_for(filled), NOW, RuleSpec("research", "vision", "", host="h1"), position=1
+        )
+        host_facts.write(session, HostFacts("h1", labels=(("rack", "7"),)))
+    client = person_at(filled)
+    given = {"name": "One", "scope_kind": kind, "scope_value": value, "amount_usd": "9"}
+    assert in_form(client, "/budgets/add", **given)[0] == 303
+    found = re.search(r'Spent</dt><dd><a href="([^"]+)">([^<]+)</a>', client.get("/budgets").text)
+    assert found is not None
+    href, spent = found.groups()
+    month = href.rpartition("=")[2]
+    assert href == address.format(month)
+    answer = client.get(unescape(href))
+    assert answer.status_code == 200
+    assert spent in answer.text[answer.text.index("<h1") :].split("</h1>")[0]
 
 
 def test_a_refused_budget_is_not_kept_and_what_was_typed_is(filled: str) -> None:
