@@ -1,4 +1,4 @@
-"""Carbon of GPU energy, location-based: site kWh × gCO2e per kWh of the place (cost-model 3).
+"""Grid carbon of a place, location-based: gCO2e per kWh at the meter (cost-model 3); ``ledger.lines`` multiplies it with site energy.
 
 The factor is the user's own or a row of ``catalog.grid_carbon``; print its code, year and method beside the grams.
 Certificates and contracts (market-based figures) are the user's to add.
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.grid_carbon import resolve
-from core.evidence import Site
-from ledger.energy import site_kwh
 
 OWN_CODE: Final = "own"
 """Name of a factor that the user gives."""
@@ -47,10 +45,3 @@ def grid_carbon(code: str) -> Carbon | None:
     names = (code, *(f"{provider}:{code}" for provider in PROVIDERS))
     factor = next((found for name in names if (found := resolve(name)) is not None), None)
     return None if factor is None else Carbon(factor.g_per_kwh, factor.code, factor.year, factor.method)
-
-
-def carbon_g(energy_j: float | None, site: Site) -> float | None:
-    """Grams of CO2e for that much GPU energy; None when energy or factor is unknown."""
-    if energy_j is None or site.carbon_g_per_kwh is None:
-        return None
-    return site_kwh(energy_j, site) * site.carbon_g_per_kwh

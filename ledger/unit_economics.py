@@ -1,4 +1,4 @@
-"""What a million tokens cost in money and energy (cost-model 4). Pure.
+"""What a million tokens cost, and how much of it is prefill (cost-model 4). Pure.
 
 Say with every figure which tokens are meant: prefill is bound by compute, decode by memory bandwidth, and a price over
 both hides both.
@@ -18,7 +18,6 @@ from math import sqrt
 from typing import Final, NamedTuple
 
 from core.money import usd
-from core.units import J_PER_KWH
 
 MILLION: Final = 1_000_000
 MIN_HOURS: Final = 24
@@ -47,16 +46,6 @@ def usd_per_million_tokens(
     if tokens_per_s <= 0 or use_ratio <= 0:
         return None
     return MILLION * usd_per_hour / (3600 * usd(tokens_per_s) * usd(use_ratio))
-
-
-def j_per_token(mean_power_w: float, tokens_per_s: float) -> float | None:
-    """Joules for one token; None when no tokens are made."""
-    return mean_power_w / tokens_per_s if tokens_per_s > 0 else None
-
-
-def kwh_per_million_tokens(j_token: float) -> float:
-    """Energy of a million tokens of so many joules each, kWh, at the meter that measured them."""
-    return MILLION * j_token / J_PER_KWH
 
 
 class WorkHour(NamedTuple):

@@ -4,47 +4,45 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from hours_for_tests import PLACE, hour
 
-from core.evidence import Site
-from ledger.carbon import carbon_g
-from ledger.energy import energy_cost_usd, site_kwh
-from ledger.unit_economics import j_per_token, kwh_per_million_tokens, usd_per_million_tokens
+from core.place import Place
+from core.units import HOUR_MS
+from ledger.line import Line, terms_of
+from ledger.lines import lines_of_hour
+from ledger.unit_economics import usd_per_million_tokens
 
-SITE = Site(
-    tariff_usd_per_kwh=0.12,
-    pue=1.3,
-    host_share_ratio=0.0,
-    carbon_g_per_kwh=383.5,
-    pays_for_power=True,
-    billing="owned",
-)
+SITE = replace(PLACE, usd_per_kwh=Decimal("0.12"), pue=1.3, host_share_ratio=0.0, carbon_g_per_kwh=383.5)
+
+
+def line(energy_j: float | None, place: Place = SITE) -> Line:
+    """A busy hour of that much GPU energy, without a price of the GPU."""
+    (found,) = lines_of_hour(hour(busy=3600.0, energy_j=energy_j), [], HOUR_MS, terms_of(None, place))
+    return found
 
 
 def test_the_check_of_the_cost_model_section_4() -> None:
-    joules = j_per_token(5200, 12_000)
-    assert joules == pytest.approx(0.4333, abs=5e-5)
-    assert kwh_per_million_tokens(joules) == pytest.approx(0.1204, abs=5e-5)
-    cost = energy_cost_usd(1e6 * joules, SITE)
-    grams = carbon_g(1e6 * joules, SITE)
-    assert cost is not None
-    assert float(cost) == pytest.approx(0.0188, abs=5e-5)
-    assert grams == pytest.approx(60.0, abs=0.05)
+    """5.2 kW that make 12,000 tokens a second: a million of them."""
+    tokens = line(1e6 * 5200 / 12_000)
+    assert tokens.energy_mj == pytest.approx(0.1204 * 3.6e9, abs=5e-5 * 3.6e9)
+    assert tokens.energy_usd == pytest.approx(18_800, abs=50)
+    assert tokens.carbon_ug == pytest.approx(60.0e6, abs=0.05e6)
 
 
 def test_the_hosts_share_and_the_building_come_on_top() -> None:
-    assert site_kwh(3.6e6, replace(SITE, host_share_ratio=0.3)) == pytest.approx(1.3 * 1.3)
+    assert line(3.6e6, replace(SITE, host_share_ratio=0.3)).site_energy_mj == 3.6e9 * 1.3 * 1.3
 
 
 def test_unknown_energy_tariff_or_factor_is_unknown_cost_and_carbon() -> None:
-    assert energy_cost_usd(None, SITE) is None
-    assert energy_cost_usd(1.0, replace(SITE, tariff_usd_per_kwh=None)) is None
-    assert carbon_g(None, SITE) is None
-    assert carbon_g(1.0, replace(SITE, carbon_g_per_kwh=None)) is None
-    assert energy_cost_usd(0.0, SITE) == 0
+    unknown = line(None)
+    assert (unknown.site_energy_mj, unknown.energy_usd, unknown.carbon_ug) == (None, None, None)
+    untold = line(1.0, replace(SITE, usd_per_kwh=None, carbon_g_per_kwh=None))
+    assert (untold.site_energy_mj, untold.energy_usd, untold.carbon_ug) == (1300, None, None)
+    assert (line(0.0).energy_usd, line(0.0).carbon_ug) == (0, 0)
 
 
 def test_half_a_kilowatt_costs_six_cents_an_hour() -> None:
-    assert energy_cost_usd(0.5 * 3.6e6, replace(SITE, pue=1.0)) == Decimal("0.06")
+    assert line(0.5 * 3.6e6, replace(SITE, pue=1.0)).energy_usd == 60_000
 
 
 def test_a_million_tokens_cost_the_hour_over_the_rate_and_the_use() -> None:
@@ -57,4 +55,3 @@ def test_a_million_tokens_cost_the_hour_over_the_rate_and_the_use() -> None:
 def test_no_tokens_have_no_price() -> None:
     assert usd_per_million_tokens(Decimal(1), 0.0) is None
     assert usd_per_million_tokens(Decimal(1), 10.0, use_ratio=0.0) is None
-    assert j_per_token(300.0, 0.0) is None
