@@ -14,6 +14,7 @@ from api import report_lines as lines
 from api.overview_parts import build_days, build_funnel, day_activities, days_title, headline
 from api.rec_row import RecommendationRow, rows_of
 from api.report_model import HostIdle, ReportChart, WeeklyReport
+from api.resources.ledger_anew import anew
 from api.resources.overview_model import Overview
 from api.resources.report_week import HostMoney, Week, period_of, week
 from api.resources.scope import Scope
@@ -71,6 +72,8 @@ def weekly(
 ) -> WeeklyReport:
     """The report as of the newest data; ``audience`` None: of the whole fleet; ``until_ms``: of the days before it."""
     window, note = window_of(session, now_ms, until_ms)
+    waiting = anew(session, settings, now_ms)
+    note = " ".join(part for part in (note, "" if waiting is None else str(waiting)) if part)
     before = report_told.before(session, audience, period_of(window))
     found = week(Scope(session, settings, now_ms, window), audience, adds_up=bool(before))
     return report_of(found, settings, note, before)

@@ -6,6 +6,7 @@ from typing import Final
 from api import formats
 from api.pages.period import PeriodBar
 from api.pages.view import Address, View
+from api.resources.ledger_anew import anew
 from api.words import NOTICE
 from core.evidence import Window
 from core.finding import Status
@@ -62,6 +63,7 @@ class Frame:
         window_text: the window for people. days_zone: where days of money begin; charts over time are in UTC.
         days_begin_late: midnight there falls into an hour of UTC, which belongs to the day before.
         search: what was searched for. notice: a sentence about what the reader just did.
+        anew: the ledger is priced anew, and how far that is; empty: figures are as of now.
     """
 
     title: str
@@ -80,6 +82,7 @@ class Frame:
     days_begin_late: bool = False
     search: str = ""
     notice: str = ""
+    anew: str = ""
 
     @property
     def stale(self) -> bool:
@@ -161,4 +164,5 @@ def build_frame(
         days_begin_late=Calendar(zone).begins_within_an_hour(scope.now_ms),
         search=view.address.get("q") if view.address.path == "/search" else "",
         notice=NOTICE.get(view.address.get("said"), ""),
+        anew=str(anew(scope.session, scope.settings, scope.now_ms) or ""),
     )

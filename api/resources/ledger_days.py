@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from api.resources import ledger_anew
 from api.resources.ledger_basis import prepare
 from api.resources.ledger_book import LedgerBook, ledger_book
 from api.resources.ledger_hours import workloads_in
@@ -85,6 +86,7 @@ def materialise(
             return Materialised(busy=True)
         with session_scope(engine) as session:
             prepare(session, settings)
+            ledger_anew.begin(session, now_ms)
             total = ledger_pending.count(session)
         if workers is None:
             workers = min(os.cpu_count() or 1, MOST_WORKERS) if total >= WORTH_WORKERS else 0
@@ -104,6 +106,7 @@ def materialise(
             log.warning("processes that price days ended early: going on without them")
             write(0)
         with session_scope(engine) as session:
+            ledger_anew.end(session)
             return _said(writer.written, ledger_pending.count(session))
 
 

@@ -2,7 +2,7 @@
 
 The rest: parts of days at the window's edges, GPU-days that wait to be written, and everything where stored days rest on
 other settings than these. Both add up to the same micro-dollar, so an answer is never stale and never depends on how
-it was had.
+it was had. The one exception is a page while much is priced anew, which says so: see ``ledger_anew``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from api.resources.ledger_anew import anew
 from api.resources.ledger_basis import is_current
 from api.resources.ledger_book import LedgerBook
 from api.resources.ledger_hours import PricedLine, priced_lines
@@ -42,7 +43,9 @@ def reading(scope: Scope, window: Window | None = None) -> Reading:
     asked = scope.window if window is None else window
     from_ms, to_ms = asked.from_ms - asked.from_ms % HOUR_MS, asked.to_ms + -asked.to_ms % HOUR_MS
     data = span_of_samples(scope.session)
-    if data is None or not is_current(scope.session, scope.settings):
+    old = anew(scope.session, scope.settings, scope.now_ms)
+    takes_old = old is not None and not old.is_zone
+    if data is None or not (takes_old or is_current(scope.session, scope.settings)):
         return Reading(None, frozenset(), ((from_ms, to_ms, None),))
     calendar = Calendar(scope.settings.accounting_time_zone)
     # A day is whole too when nothing of it lies outside the window.
@@ -56,6 +59,8 @@ def reading(scope: Scope, window: Window | None = None) -> Reading:
     first, last = days[0], days[-1]
     edges = [(from_ms, first.from_ms, None), (last.to_ms, to_ms, None)]
     waiting = _waiting(scope.session, calendar, days)
+    if takes_old:
+        waiting = _never_stored(scope.session, waiting)
     spans = [(start, end, frozenset(ids)) for (start, end), ids in _runs(waiting).items()]
     return Reading(
         (first.start_ms, calendar.day_at(last.to_ms).start_ms),
@@ -83,6 +88,15 @@ def _waiting(session: Session, calendar: Calendar, days: list[Span]) -> dict[int
         for day in touched[utc_day_ms]:
             found.setdefault(gpu_id, {})[day.start_ms] = day
     return found
+
+
+def _never_stored(session: Session, waiting: Mapping[int, Mapping[int, Span]]) -> dict[int, dict[int, Span]]:
+    """Those of them that have no lines at all: days after the last one that each GPU has."""
+    last = ledger_pending.last_stored(session) if waiting else {}
+    return {
+        gpu_id: {start: day for start, day in of.items() if start > last.get(gpu_id, -1)}
+        for gpu_id, of in waiting.items()
+    }
 
 
 def _runs(waiting: Mapping[int, Mapping[int, Span]]) -> dict[tuple[int, int], list[int]]:

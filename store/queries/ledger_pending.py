@@ -8,6 +8,9 @@ from sqlalchemy.orm import Session
 
 from core.days import day_of
 from core.units import DAY_MS
+from store.models.gpu import GpuRow
+from store.models.gpu_day import GpuDayRow
+from store.models.ledger_day import LedgerDayRow
 from store.models.ledger_pending import LedgerPendingRow
 
 
@@ -44,9 +47,24 @@ def mark(session: Session, from_ms: int, to_ms: int | None, gpu_uuids: Collectio
     session.execute(statement, values)
 
 
-def count(session: Session) -> int:
-    """Marks left."""
-    return session.execute(select(func.count()).select_from(LedgerPendingRow)).scalar_one()
+def count(session: Session, before_ms: int | None = None) -> int:
+    """Marks left; ``before_ms``: of days that began before."""
+    statement = select(func.count()).select_from(LedgerPendingRow)
+    if before_ms is not None:
+        statement = statement.where(LedgerPendingRow.day_ms < before_ms)
+    return session.execute(statement).scalar_one()
+
+
+def known_days(session: Session) -> int:
+    """UTC days of GPUs with hours: what there would be to mark."""
+    return session.execute(select(func.count()).select_from(GpuDayRow)).scalar_one()
+
+
+def last_stored(session: Session) -> dict[int, int]:
+    """By GPU the start of the last accounting day that has lines; a GPU without any is left out."""
+    last = select(func.max(LedgerDayRow.day_ms)).where(LedgerDayRow.gpu_id == GpuRow.id).scalar_subquery()
+    statement = select(GpuRow.id, last)
+    return {gpu_id: day_ms for gpu_id, day_ms in session.execute(statement) if day_ms is not None}
 
 
 def days(session: Session, from_ms: int, to_ms: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from store.models.meta import MetaRow
@@ -19,6 +20,11 @@ def put(session: Session, key: str, value: str) -> None:
     """Keep ``value`` under ``key``, in place of an older one."""
     session.merge(MetaRow(key=key, value=value))
     session.flush()
+
+
+def drop(session: Session, key: str) -> None:
+    """Forget ``key``, where it is kept."""
+    session.execute(delete(MetaRow).where(MetaRow.key == key))
 
 
 def simulated(session: Session) -> bool:
