@@ -19,6 +19,7 @@ from bench import (
     folding,
     forecast,
     imports,
+    imports_prometheus,
     ingest_server,
     kill_rounds,
     ledger,
@@ -63,6 +64,7 @@ def figures(groups: list[str], runs: int, *, with_postgresql: bool) -> Iterator[
         yield from folding.run(runs)
     if "import" in groups:
         yield from imports.run(runs)
+        yield from imports_prometheus.run(runs)
     if {"ingest", "server", "roll-up", "ledger", "reports", "focus"} & set(groups):
         with postgresql_server() if with_postgresql else nullcontext() as server:
             if "ingest" in groups:
