@@ -1,6 +1,10 @@
 """One order for every list of findings: command line, REST, pages and mail."""
 
+from typing import Final
+
 from core.finding import Effort, Finding, Grade
+
+_EFFORTS: Final = {effort: place for place, effort in enumerate(Effort)}
 
 
 def rank(finding: Finding) -> tuple[float, float, float, bool, int, Grade]:
@@ -14,6 +18,6 @@ def rank(finding: Finding) -> tuple[float, float, float, bool, int, Grade]:
         -(saving.capacity_gpu_h_month.p50 if saving.capacity_gpu_h_month else 0.0),
         -(saving.energy_kwh_month.p50 if saving.energy_kwh_month else 0.0),
         not any(action.command for action in finding.actions),
-        list(Effort).index(finding.effort),
+        _EFFORTS[finding.effort],
         finding.grade,
     )

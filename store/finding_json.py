@@ -26,7 +26,9 @@ _PLAIN: Final = (
 _TAG: Final = "$"
 """Key that marks a wrapped value; an evidence key of that name is refused."""
 
-_EVIDENCE: Final = ',"evidence":'
+EVIDENCE: Final = ',"evidence":'
+"""Where a finding's head ends. Evidence and chart are written last, and a quotation mark inside a text is always escaped:
+the first bare key is theirs."""
 
 
 def to_text(finding: Finding) -> str:
@@ -77,17 +79,15 @@ def from_text(text: str) -> Finding:
 
 
 def brief_from_text(text: str) -> Finding:
-    """The finding without its evidence and chart, most of the text: for tables that print its title.
-
-    They are written last, and a quotation mark inside a text is always escaped: the first bare key is theirs.
-    """
-    return _brief(text[: text.index(_EVIDENCE)])
+    """The finding without its evidence and chart, most of the text: for tables that print its title."""
+    return from_head(text[: text.index(EVIDENCE)])
 
 
 @lru_cache(maxsize=4_096)
-def _brief(head: str) -> Finding:
+def from_head(head: str) -> Finding:
+    """The same of text that ends at ``EVIDENCE``."""
     # Kept: findings change when the rules run, tables are looked at in between.
-    return from_text(f'{head}{_EVIDENCE}{{}},"chart":{{}}}}')
+    return from_text(f'{head}{EVIDENCE}{{}},"chart":{{}}}}')
 
 
 def _range(value: Range | None) -> list[float] | None:

@@ -10,6 +10,7 @@ from api.ranking import rank
 from api.rec_row import RecommendationRow, rows_of
 from core.finding import Finding
 from store.queries import recommendations
+from store.queries.advice_heads import advice_heads
 
 MOST: Final = 30
 """Read in full; more are in the list of all."""
@@ -19,7 +20,6 @@ def advice_rows(
     session: Session, wanted: Callable[[Finding], bool], host_of: Mapping[str, str | None]
 ) -> tuple[RecommendationRow, ...]:
     """Rows of those that are wanted, the best first; ``wanted`` sees neither evidence nor chart."""
-    chosen = [rec for rec in recommendations.listing(session, OPEN, brief=True) if wanted(rec.finding)]
-    chosen.sort(key=lambda rec: (rank(rec.finding), rec.id))
-    whole = (recommendations.get(session, rec.id) for rec in chosen[:MOST])
-    return rows_of((rec for rec in whole if rec is not None), host_of)
+    chosen = [head for head in advice_heads(session, OPEN) if wanted(head.finding)]
+    chosen.sort(key=lambda head: (rank(head.finding), head.id))
+    return rows_of(recommendations.several(session, [head.id for head in chosen[:MOST]]), host_of)

@@ -78,7 +78,7 @@ def host_detail(scope: Scope, host: str | None) -> HostDetail:
     gpus = read_fleet(scope, host or "")
     machine = None
     if host is not None:
-        machine = next((one for one in host_samples.hosts(session) if one.identity.name == host), None)
+        machine = next(iter(host_samples.hosts(session, host)), None)
         if machine is None:
             raise NotFoundError(f"no host is called {host[:80]!r}: the fleet page lists them")
     uuids = tuple(gpu.now.gpu_uuid for gpu in gpus)
@@ -88,7 +88,9 @@ def host_detail(scope: Scope, host: str | None) -> HostDetail:
     )
     by_owner = report(scope, Question((By.OWNER,), AMOUNTS, money=True, filters=filters)) if gpus else {}
     heads = FleetHost(host, tuple(gpus)).advice[:MOST_ADVICE]
-    found = (recommendations.get(session, head.id) for head in heads)
+    found = recommendations.several(session, [head.id for head in heads])
+    of_uuid = {gpu.now.gpu_uuid: gpu for gpu in gpus}
+    happened = gpu_events(session, scope.window, uuids) if gpus else []
     known = {one.identity.gpu_uuid: one.identity for one in known_gpus(session.connection(), _ids(gpus))}
     prices = price_lookup(session, scope.settings)
     in_force: dict[Price | None, int] = {}
@@ -112,10 +114,8 @@ def host_detail(scope: Scope, host: str | None) -> HostDetail:
         facts=host_facts(session).get(host or "", HostFacts(host or "")),
         prices=tuple(in_force.items()),
         drivers=tuple(sorted({one.driver_version for one in known.values() if one.driver_version})),
-        events=tuple(
-            (gpu, event) for gpu in gpus for event in gpu_events(session, scope.window, gpu.now.gpu_uuid)
-        ),
-        advice=tuple(rec for rec in found if rec is not None and rec.status in WAITING),
+        events=tuple((of_uuid[event.gpu_uuid], event) for event in happened),
+        advice=tuple(rec for rec in found if rec.status in WAITING),
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from core.finding import Finding, Status
 from store import finding_json
 from store.models.recommendation import RecommendationRow
+from store.queries.finding_heads import head
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,16 @@ class AdviceHead:
     finding: Finding
 
 
-def advice_heads(session: Session, statuses: Collection[Status]) -> list[AdviceHead]:
-    """Recommendations of these statuses, the oldest first."""
+def advice_heads(
+    session: Session, statuses: Collection[Status], subject_kind: str | None = None
+) -> list[AdviceHead]:
+    """Recommendations of these statuses (and about subjects of a kind), the oldest first."""
     row = RecommendationRow
     statement = (
-        select(row.id, row.finding)
+        select(row.id, head(session, row.finding))
         .where(row.status.in_([status.value for status in statuses]))
         .order_by(row.id)
     )
-    return [AdviceHead(key, finding_json.brief_from_text(text)) for key, text in session.execute(statement)]
+    if subject_kind is not None:
+        statement = statement.where(row.subject_kind == subject_kind)
+    return [AdviceHead(key, finding_json.from_head(text)) for key, text in session.execute(statement)]

@@ -12,9 +12,12 @@ from store.models.gpu_event import GpuEventRow
 
 
 def gpu_events(
-    session: Session, window: Window, gpu_uuid: str | None = None, kinds: Collection[str] | None = None
+    session: Session,
+    window: Window,
+    gpu_uuid: str | Collection[str] | None = None,
+    kinds: Collection[str] | None = None,
 ) -> list[GpuEvent]:
-    """Events of one GPU (default all), of some kinds (default every one), within the window, by time."""
+    """Events of one GPU or several (default all), of some kinds (default every one), within the window, by time."""
     row = GpuEventRow
     statement = (
         select(GpuRow.gpu_uuid, row.ts_ms, row.kind, row.message, row.code)
@@ -25,5 +28,6 @@ def gpu_events(
     if kinds is not None:
         statement = statement.where(row.kind.in_(kinds))
     if gpu_uuid is not None:
-        statement = statement.where(GpuRow.gpu_uuid == gpu_uuid)
+        uuids = [gpu_uuid] if isinstance(gpu_uuid, str) else gpu_uuid
+        statement = statement.where(GpuRow.gpu_uuid.in_(uuids))
     return [GpuEvent(*found) for found in session.execute(statement)]

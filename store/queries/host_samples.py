@@ -33,13 +33,16 @@ class AgentHost:
     latest: HostSample | None
 
 
-def hosts(session: Session) -> list[AgentHost]:
-    """Every host, by name; two queries however long the history."""
+def hosts(session: Session, name: str | None = None) -> list[AgentHost]:
+    """Every host, or the one of a name, by name; two queries however long the history."""
     newest = select(*HOST_SAMPLE_COLUMNS).join(
         HostRow, and_(HostSampleRow.host_id == HostRow.id, HostSampleRow.ts_ms == HostRow.last_sample_ms)
     )
+    every = select(HostRow.__table__).order_by(HostRow.name)
+    if name is not None:
+        newest, every = newest.where(HostRow.name == name), every.where(HostRow.name == name)
     latest = {row[0]: row for row in session.execute(newest)}
-    found = session.execute(select(HostRow.__table__).order_by(HostRow.name))
+    found = session.execute(every)
     return [
         AgentHost(
             HostIdentity(row.name, row.cpu_count, row.memory_total_bytes, row.agent_version),

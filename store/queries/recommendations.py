@@ -16,6 +16,7 @@ from core.verification import Ledger
 from store import finding_json
 from store.models.recommendation import RecommendationRow
 from store.models.recommendation_event import RecommendationEventRow
+from store.queries.finding_heads import head
 
 _LIVE: Final = frozenset({Status.OPEN.value, Status.REOPENED.value})
 """Nobody has acted: gone when no longer found."""
@@ -186,16 +187,12 @@ def listing(
     ``brief`` leaves evidence and charts out of their findings: most of the text, and of the time it takes to read.
     """
     row = RecommendationRow
+    findings: list[Any] = [row.finding, row.acted_finding]
+    if brief:
+        findings = [head(session, one).label(one.key) for one in findings]
     # Columns, not objects: of a thousand rows the objects take longer to make than the findings.
     statement = select(
-        row.id,
-        row.finding,
-        row.status,
-        row.opened_at,
-        row.seen_at,
-        row.snoozed_until,
-        row.note,
-        row.acted_finding,
+        row.id, row.status, row.opened_at, row.seen_at, row.snoozed_until, row.note, *findings
     ).order_by(row.opened_at.desc(), row.id)
     if statuses is not None:
         statement = statement.where(row.status.in_([status.value for status in statuses]))
@@ -356,7 +353,7 @@ def _event(
 def _recommendation(
     row: "RecommendationRow | Row[*tuple[Any, ...]]", *, brief: bool = False
 ) -> Recommendation:
-    read = finding_json.brief_from_text if brief else finding_json.from_text
+    read = finding_json.from_head if brief else finding_json.from_text
     return Recommendation(
         id=row.id,
         finding=read(row.finding),
