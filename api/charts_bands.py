@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from markupsafe import Markup
 
@@ -47,7 +48,18 @@ def seconds_by_activity(columns: Sequence[Column]) -> dict[Activity, float]:
     for column in columns:
         for activity, seconds in column.seconds.items():
             total[activity] = total.get(activity, 0.0) + seconds
-    return {activity: total[activity] for activity in ACTIVITY if total.get(activity, 0.0) > 0}
+    return dict(_in_order(total))
+
+
+_PLACES: Final = {activity: place for place, activity in enumerate(ACTIVITY)}
+
+
+def _in_order(seconds: Mapping[Activity, float]) -> list[tuple[Activity, float]]:
+    """What occurs, in the order of legends: of few activities, which is most columns, a few steps."""
+    return sorted(
+        [(activity, value) for activity, value in seconds.items() if value > 0],
+        key=lambda pair: _PLACES[pair[0]],
+    )
 
 
 def say(columns: Sequence[Column], window: Window | None = None, blank: str = "no samples") -> str:
@@ -85,10 +97,8 @@ def activity_band(
         title = f"<title>{escape(when)}: {escape(say([piece]))}</title>"
         y = height
         rects = []
-        for activity in ACTIVITY:
-            tall = height * piece.seconds.get(activity, 0.0) / due
-            if tall <= 0:
-                continue
+        for activity, seconds in _in_order(piece.seconds):
+            tall = height * seconds / due
             y -= tall
             fill = ' fill="url(#hatch)"' if activity is Activity.UNKNOWN else ""
             rects.append(

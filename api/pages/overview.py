@@ -34,8 +34,8 @@ from api.templating import render
 from api.words import ACTIVITY
 from core.activity import Activity
 from core.evidence import Window
-from store.known import known_gpus
 from store.queries import recommendations
+from store.queries.gpu_hosts import hosts_of_gpus
 
 router = APIRouter(include_in_schema=False)
 HERE = Address("/")
@@ -157,7 +157,7 @@ def _day_row(day: Day, activities: Sequence[Activity]) -> DayRow:
     seen = bool(day.cost_by_activity)
     return DayRow(
         day=formats.day_year(day.from_ms),
-        href=Address("/costs").href(since=day.day, through=day.day),
+        href=f"/costs?since={day.day}&through={day.day}",
         spend_usd=day.spend_usd if seen else None,
         by_activity=tuple(day.cost_by_activity.get(a, Decimal(0)) if seen else None for a in activities),
         unseen_usd=day.unseen_usd,
@@ -175,13 +175,9 @@ def build_overview(view: View) -> OverviewPage:
         periods=period_bar(view),
         coverage_ratio=found.coverage_ratio,
     )
-    host_of = {gpu.identity.gpu_uuid: gpu.identity.host for gpu in known_gpus(scope.session.connection())}
-    rows = rows_of(found.recommendations, host_of, most=BEST)
-    full = {}
-    for row in rows:
-        one = recommendations.get(scope.session, int(row.id))
-        if one is not None:
-            full[row.id] = row_of(row.id, one.finding)
+    rows = rows_of(found.recommendations, hosts_of_gpus(scope.session), most=BEST)
+    whole = recommendations.several(scope.session, [int(row.id) for row in rows])
+    full = {str(one.id): row_of(str(one.id), one.finding) for one in whole}
     return page_of(found, frame, best_rows(rows, full), view.address)
 
 
