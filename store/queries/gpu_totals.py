@@ -3,7 +3,7 @@
 Weeks and days that are added up already (``ledger_week``, ``ledger_gpu_total``) are read instead of their lines; all say the same.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -38,6 +38,8 @@ class GpuPart(NamedTuple):
 
 
 AMOUNTS: Final = GpuPart._fields[2:]
+Source = tuple[str, list[str]]
+"""A table, and conditions on its rows."""
 
 
 def gpu_parts(
@@ -63,19 +65,18 @@ def gpu_parts(
     where = [] if gpu_ids is None else [f"gpu_id IN ({_listed(gpu_ids)})"]
     every = days_of_lines(session, span)
     weeks = _weeks(session, span, touched)
-    if weeks:
-        starts = _listed(start for start, _ in weeks)
-        yield from map(GpuPart._make, _rows(session, "ledger_week", [*where, f"day_ms IN ({starts})"]))
     there = {day for day in every if not any(start <= day < end for start, end in weeks)}
+    sources = []
+    if weeks:
+        sources.append(("ledger_week", [*where, f"day_ms IN ({_listed(start for start, _ in weeks)})"]))
     for first, last in _runs(every, there & hold - touched):
-        days = f"day_ms >= {first} AND day_ms <= {last}"
-        yield from map(GpuPart._make, _rows(session, "ledger_gpu_total", [*where, days]))
+        sources.append(("ledger_gpu_total", [*where, f"day_ms >= {first}", f"day_ms <= {last}"]))
+    if others := there - hold - touched:
+        sources.append(("ledger_day", [*where, f"day_ms IN ({_listed(others)})"]))
+    if sources:
+        yield from map(GpuPart._make, _rows(session, sources))
     yield from _one_by_one(session, "ledger_gpu_total", where, there & hold & touched, skipped)
-    others = there - hold
-    if others - touched:
-        days = f"day_ms IN ({_listed(others - touched)})"
-        yield from map(GpuPart._make, _rows(session, "ledger_day", [*where, days]))
-    yield from _one_by_one(session, "ledger_day", where, others & touched, skipped)
+    yield from _one_by_one(session, "ledger_day", where, there & touched - hold, skipped)
 
 
 def _weeks(session: Session, span: tuple[int, int], touched: Collection[int]) -> list[tuple[int, int]]:
@@ -103,23 +104,20 @@ def _one_by_one(
     """Days of which some GPUs are left out."""
     if not days:
         return
-    for day_ms, *values in _rows(session, table, [*where, f"day_ms IN ({_listed(days)})"], "day_ms"):
+    source = (table, [*where, f"day_ms IN ({_listed(days)})"])
+    for day_ms, *values in _rows(session, [source], "day_ms"):
         if (values[0], day_ms) not in skipped:
             yield GpuPart._make(values)
 
 
-def _rows(session: Session, table: str, where: list[str], *also: str) -> Iterable[tuple[Any, ...]]:
-    is_added_up = table == "ledger_gpu_total"
-    owner = "owner_id" if is_added_up else "COALESCE(owner_id, 0)"
-    named = [name if is_added_up else OF_SOME_LINES.get(name, name) for name in AMOUNTS]
-    sums = [f"CAST(sum({name}) AS bigint)" for name in named]
-    keys = [*also, "gpu_id", owner]
-    group = ", ".join(str(at + 1) for at in range(len(keys)))
-    # GPU by GPU through the key: from the index of days SQLite looks up every row by itself, four times as long. Of a week's
-    # lines, which have no such key, nearly all are wanted.
-    source = f"{table} AS part" if table == "ledger_week" else f"gpu CROSS JOIN {table} AS part"
-    walk = [] if table == "ledger_week" else ["part.gpu_id = gpu.id"]
-    sql = f"SELECT {', '.join([*keys, *sums])} FROM {source} WHERE {' AND '.join([*walk, *where])} GROUP BY {group}"
+def _rows(session: Session, sources: Sequence[Source], *also: str) -> Iterable[tuple[Any, ...]]:
+    """Sums of all sources together by the keys ``also``, GPU and owner: a row comes once."""
+    keys = [*also, "gpu_id", "owner_id"]
+    sums = [f"CAST(sum({name}) AS bigint)" for name in AMOUNTS]
+    sql = (
+        f"SELECT {', '.join([*keys, *sums])} FROM ({' UNION ALL '.join(map(_lines, sources))}) AS part "
+        f"GROUP BY {', '.join(keys)}"
+    )
     raw: Any = session.connection().connection.driver_connection
     # Straight from the driver: there is a row for each GPU, and the values are plain.
     cursor = raw.cursor() if session.get_bind().dialect.name == "sqlite" else raw.cursor(binary=True)
@@ -128,6 +126,22 @@ def _rows(session: Session, table: str, where: list[str], *also: str) -> Iterabl
         return cursor.fetchall()  # type: ignore[no-any-return]
     finally:
         cursor.close()
+
+
+def _lines(source: Source) -> str:
+    """SQL for the rows of one source, named alike whatever the table."""
+    table, where = source
+    if table == "ledger_gpu_total":
+        owner, amounts = "owner_id", list(AMOUNTS)
+    else:
+        owner = "COALESCE(owner_id, 0) AS owner_id"
+        amounts = [f"{OF_SOME_LINES[name]} AS {name}" if name in OF_SOME_LINES else name for name in AMOUNTS]
+    columns = ", ".join(["gpu_id", "day_ms", owner, *amounts])
+    if table == "ledger_week":  # it has no key by GPU, and nearly all of it is wanted
+        return f"SELECT {columns} FROM ledger_week WHERE {' AND '.join(where)}"
+    # GPU by GPU through the key: from the index of days SQLite looks up every row by itself, four times as long.
+    walk = ["part.gpu_id = gpu.id", *where]
+    return f"SELECT {columns} FROM gpu CROSS JOIN {table} AS part WHERE {' AND '.join(walk)}"
 
 
 def _listed(ids: Iterable[int]) -> str:
