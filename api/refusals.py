@@ -1,12 +1,17 @@
 """What a check of given values says, for people: field, value, what to do."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from core.errors import UsageError
+
+Model = TypeVar("Model", bound=BaseModel)
 LONGEST: Final = 60
 
 
-def sentence(item: Mapping[str, Any], whole: str = "price", without: Collection[str] = ()) -> str:
+def sentence(item: Mapping[str, Any], whole: str = "value", without: Collection[str] = ()) -> str:
     """One error of pydantic as a sentence with the field's path and the value it got.
 
     Args:
@@ -23,6 +28,14 @@ def sentence(item: Mapping[str, Any], whole: str = "price", without: Collection[
         return said if said.startswith(f"{where} is ") else f"{where}: {said}"
     said = f"{said[:1].lower()}{said[1:]}"
     return f"{where}: {said}" if item["type"] == "missing" else f"{where} is {shown(item['input'])}: {said}"
+
+
+def validated(model: type[Model], given: Mapping[str, Any], whole: str) -> Model:
+    """A model from named values; ``whole``: what to call it in a refusal. Raises ``UsageError`` that names field and value."""
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise UsageError("; ".join(sentence(item, whole) for item in error.errors())) from error
 
 
 def shown(value: object) -> str:

@@ -6,10 +6,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy.orm import Session
 
-from api.refusals import sentence
+from api.refusals import validated
 from api.resources.columns import about
 from api.resources.forecast import Cell, MonthSpend, fitting, hosts_of, month_of, read_month
 from api.resources.price_specs import decimal_of
@@ -131,18 +131,12 @@ class BudgetStanding:
 
 def parsed(given: Mapping[str, Any]) -> BudgetBody:
     """A budget from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return BudgetBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+    return validated(BudgetBody, given, "budget")
 
 
 def change_of(given: Mapping[str, Any]) -> BudgetChange:
     """A change from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return BudgetChange.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+    return validated(BudgetChange, given, "budget")
 
 
 def rows(session: Session, settings: Settings, now_ms: int, month: str | None = None) -> list[BudgetView]:

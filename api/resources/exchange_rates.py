@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field
 from sqlalchemy.orm import Session
 
-from api.refusals import sentence
+from api.refusals import validated
 from api.resources.columns import about
 from api.resources.moments import check_year
 from api.resources.price_specs import STRICT, currency_of, decimal_of
@@ -119,10 +119,7 @@ def add_all(
 
 def parsed(given: Mapping[str, Any]) -> RateBody:
     """A rate from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return RateBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item, "rate") for item in error.errors())) from error
+    return validated(RateBody, given, "rate")
 
 
 def remove(session: Session, id_: int) -> None:

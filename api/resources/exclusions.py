@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from sqlalchemy.orm import Session
 
-from api.refusals import sentence
+from api.refusals import validated
 from api.resources.columns import about
 from api.resources.exclusion_cover import Coverage, coverage, waiting_under
 from api.resources.rule_settings import PartBody, as_mapping, exclusion_of, in_force, part_words, rule_of
@@ -105,10 +105,7 @@ class ExclusionEnded:
 
 def parsed(given: Mapping[str, Any]) -> ExclusionBody:
     """An exclusion from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return ExclusionBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item, "exclusion") for item in error.errors())) from error
+    return validated(ExclusionBody, given, "exclusion")
 
 
 def last_day(until: datetime) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from api.refusals import sentence, shown
+from api.refusals import shown, validated
 from api.resources.moments import moment
 from api.resources.table_csv import read, written
 from api.text import Named, Storable
@@ -142,10 +142,7 @@ _NESTED: Final = frozenset({"owned", "spot"})
 
 def parsed(given: Mapping[str, Any]) -> PriceBody:
     """A price from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return PriceBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+    return validated(PriceBody, given, "price")
 
 
 def price_of(body: PriceBody, settings: Settings, now_ms: int, site_of: SiteOf) -> UserPrice:

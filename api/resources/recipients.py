@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
-from api.refusals import sentence
+from api.refusals import validated
 from api.resources.columns import about
 from api.resources.moments import moment
 from api.text import Named, Storable
@@ -119,18 +119,12 @@ def rows(session: Session, settings: Settings, now_ms: int) -> list[RecipientVie
 
 def parsed(given: Mapping[str, Any]) -> RecipientBody:
     """A recipient from named values. Raises ``UsageError`` that names the field."""
-    try:
-        return RecipientBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+    return validated(RecipientBody, given, "recipient")
 
 
 def change_of(given: Mapping[str, Any]) -> RecipientChange:
     """A change from named values. Raises ``UsageError`` that names the field."""
-    try:
-        return RecipientChange.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item) for item in error.errors())) from error
+    return validated(RecipientChange, given, "recipient")
 
 
 def add(session: Session, settings: Settings, body: RecipientBody, now_ms: int) -> RecipientView:

@@ -6,10 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
-from api.refusals import sentence
+from api.refusals import validated
 from api.resources.columns import about
 from api.resources.owner_specs import when
 from api.resources.places import place_lookup
@@ -68,10 +68,7 @@ class SiteBody(BaseModel):
 
 def parsed(given: Mapping[str, Any]) -> SiteBody:
     """A profile from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return SiteBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item, "site") for item in error.errors())) from error
+    return validated(SiteBody, given, "site")
 
 
 @dataclass(frozen=True, slots=True)

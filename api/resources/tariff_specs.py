@@ -12,9 +12,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from api.refusals import sentence
+from api.refusals import validated
 from api.resources.moments import moment
 from api.resources.price_specs import decimal_of
 from api.resources.table_csv import read, written
@@ -92,10 +92,7 @@ class TariffBody(BaseModel):
 
 def parsed(given: Mapping[str, Any]) -> TariffBody:
     """A tariff from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return TariffBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item, "tariff") for item in error.errors())) from error
+    return validated(TariffBody, given, "tariff")
 
 
 def tariff_of(body: TariffBody, settings: Settings, now_ms: int) -> Tariff:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from advisor.limits_book import Threshold, limits_book, thresholds_of
 from advisor.model import Rule, Source
 from advisor.rules import RULES
-from api.refusals import sentence, shown
+from api.refusals import shown, validated
 from api.resources.columns import about
 from api.resources.rule_settings import (
     InForce,
@@ -80,18 +80,12 @@ class ThresholdView:
 
 def parsed(given: Mapping[str, Any]) -> ThresholdsBody:
     """Values from named ones. Raises ``UsageError`` that names field and value."""
-    try:
-        return ThresholdsBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item, "thresholds") for item in error.errors())) from error
+    return validated(ThresholdsBody, given, "thresholds")
 
 
 def ending(given: Mapping[str, Any]) -> EndThresholdsBody:
     """What to end, from named values. Raises ``UsageError`` that names field and value."""
-    try:
-        return EndThresholdsBody.model_validate(dict(given))
-    except ValidationError as error:
-        raise UsageError("; ".join(sentence(item, "thresholds") for item in error.errors())) from error
+    return validated(EndThresholdsBody, given, "thresholds")
 
 
 def value_of(name: str, text: str) -> float | int | None:
