@@ -30,6 +30,15 @@ NEW = sa.table(
 
 
 def upgrade() -> None:
+    _add_recipient()
+    _add_alert()
+    before = _take_old()
+    _add_mail_log()
+    if before:
+        op.bulk_insert(NEW, before)
+
+
+def _add_recipient() -> None:
     op.create_table(
         "recipient",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -57,6 +66,9 @@ def upgrade() -> None:
         sqlite_where=LIVE,
         postgresql_where=LIVE,
     )
+
+
+def _add_alert() -> None:
     op.create_table(
         "alert",
         sa.Column("id", BIG_KEY, nullable=False),
@@ -75,7 +87,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_alert")),
         sa.UniqueConstraint("key", name=op.f("uq_alert_key")),
     )
-    before = _take_old()
+
+
+def _add_mail_log() -> None:
     op.create_table(
         "mail_log",
         sa.Column("id", BIG_KEY, nullable=False),
@@ -116,8 +130,6 @@ def upgrade() -> None:
         ),
     )
     op.create_index(op.f("ix_mail_log_state_next_try_at"), "mail_log", ["state", "next_try_at"])
-    if before:
-        op.bulk_insert(NEW, before)
 
 
 def _take_old() -> list[dict[str, Any]]:
