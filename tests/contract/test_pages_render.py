@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,9 @@ class Document(HTMLParser):
         self.unnamed: list[str] = []
         self.headings: list[str] = []
         self.links: list[str] = []
+        self.unlabelled: list[str] = []
+        self.unscoped = 0
+        self.labels = 0
         self.pictures = 0
         self.feed(html)
 
@@ -126,6 +130,11 @@ class Document(HTMLParser):
             is_part = self.pictures > 1  # a drawing within a picture is named by it
             if not is_part and not given.get("aria-label") and given.get("aria-hidden") != "true":
                 self.unnamed.append(str(given))
+        self.labels += tag == "label"
+        is_field = tag in {"select", "textarea"} or (tag == "input" and given.get("type") != "hidden")
+        if is_field and not self.labels and not given.get("aria-label"):
+            self.unlabelled.append(given.get("name") or tag)
+        self.unscoped += tag == "th" and "scope" not in given
         if tag in {"h1", "h2", "h3"}:
             self.headings.append(tag)
         if tag == "a":
@@ -133,6 +142,12 @@ class Document(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self.pictures -= tag == "svg"
+        self.labels -= tag == "label"
+
+    @property
+    def skips(self) -> list[tuple[str, str]]:
+        """Headings that follow one more than a level above."""
+        return [(one, after) for one, after in pairwise(self.headings) if int(after[1]) - int(one[1]) > 1]
 
 
 @pytest.fixture(params=PAGES)
