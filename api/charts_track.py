@@ -14,6 +14,8 @@ ROW_PX: Final = 20
 AXIS_PX: Final = 18
 LEAST_TOP: Final = 1.5
 MOST_TOP: Final = 3.0
+NEAR_END: Final = 0.2
+"""A mark so near the right end is written to the left of it, or it would leave the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def track_chart(cases: Sequence[TrackCase], expected: Range, *, label: str) -> M
         parts.append(f'<circle class="mark" cx="{x(case.ratio.p50)}" cy="{y}" r="{size}"/>')
     ticks = [step / 2 for step in range(int(top * 2) + 1)]
     for tick in ticks:
-        anchor = "start" if tick == 0 else "middle" if tick < top else "end"
+        anchor = "start" if tick == 0 else "middle" if tick < top - NEAR_END else "end"
         parts.append(
             f'<text x="{x(tick)}" y="{px(plot + 13)}" text-anchor="{anchor}">{formats.percent(tick, 0)}</text>'
         )

@@ -1,8 +1,8 @@
 """Evidence for people: names without underscores, figures with the unit that their name carries."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from api import formats
@@ -35,6 +35,25 @@ UNITS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("j", lambda v: f"{formats.short(v)}{formats.NBSP}J"),
 )
 """Units by the end of a name, longest first."""
+ACRONYMS: Final = {
+    word.lower(): word
+    for word in (
+        "GPU",
+        "KV",
+        "SLO",
+        "UTC",
+        "SM",
+        "MBU",
+        "MFU",
+        "HBM",
+        "PCIe",
+        "CPU",
+        "USD",
+        "ITL",
+        "TTFT",
+        "ENOVA",
+    )
+}
 
 
 def split(name: str) -> tuple[str, Callable[[Any], str] | None]:
@@ -46,8 +65,12 @@ def split(name: str) -> tuple[str, Callable[[Any], str] | None]:
             keep = stem.removesuffix(unit).rstrip("_")
             # Units that are the whole name, and rates, are their own best word.
             word = keep or stem
-            return " ".join((word + (when.group() if when else "")).split("_")).strip(), text
-    return name.replace("_", " "), None
+            return _words(word + (when.group() if when else "")), text
+    return _words(name), None
+
+
+def _words(name: str) -> str:
+    return " ".join(ACRONYMS.get(word, word) for word in name.split("_")).strip()
 
 
 def text_of(name: str, value: Any) -> str:
@@ -89,7 +112,16 @@ def facts_of(evidence: Mapping[str, Any], names: Mapping[str, str] | None = None
         if window is not None and name in {"window_from", "window_to"}:
             continue
         found.append(_fact(name, value, names or {}))
-    return tuple(found)
+    return tuple(_told_apart(found, evidence))
+
+
+def _told_apart(facts: Sequence[Fact], evidence: Mapping[str, Any]) -> Iterator[Fact]:
+    """Of a time and a share of one name (``parked_h``, ``parked_ratio``) the share says what it is."""
+    shares = {split(name)[0] for name in evidence if name.endswith("_ratio")}
+    names = [fact.name for fact in facts]
+    for fact in facts:
+        is_share = fact.name in shares and names.count(fact.name) > 1 and fact.text.endswith("%")
+        yield replace(fact, name=f"{fact.name} share") if is_share else fact
 
 
 def _fact(name: str, value: Any, names: Mapping[str, str]) -> Fact:

@@ -123,8 +123,13 @@ def memory_clock(series: GpuSeries) -> str:
 
 
 def temperature(series: GpuSeries) -> str:
-    """The hottest."""
-    return f"At most {formats.celsius(series.highest('temperature_c'))}"
+    """The hottest that each part of the card was."""
+    parts = [
+        f"{word} at most {formats.celsius(highest)}"
+        for key, word in (("temperature_c", "GPU"), ("memory_temperature_c", "memory"))
+        if (highest := series.highest(key)) is not None
+    ]
+    return ", ".join(parts)
 
 
 def links(series: GpuSeries) -> str:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from api import formats
 from api.links import engine_path, gpu_path, host_path, owner_path, workload_path
 from api.overview_parts import Tile
+from api.pages import breakdown
 from api.pages.fleet_lines import GpuLine, Links, gpu_lines
 from api.pages.frame import Frame, build_frame
 from api.pages.gpu_health import EventLine, event_lines
@@ -21,7 +22,7 @@ from api.pages.period import PeriodLink, period_bar
 from api.pages.view import Address, View, ViewDep
 from api.rec_row import RecommendationRow, rows_of
 from api.resources.host_detail import HostDetail, HostUse, host_detail
-from api.resources.report_sum import LineSum, ratio
+from api.resources.report_sum import ratio
 from api.templating import render
 from core.activity import Activity
 from core.errors import UsageError
@@ -37,9 +38,10 @@ MOST_EVENTS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class UseLine:
-    """One row of who used the host; ``href`` None: nobody to link to."""
+    """One row of who used the host, runs of one program together; ``href`` None: nobody to link to."""
 
     label: str
+    runs: int
     href: str | None
     cost_usd: Decimal | None
     gpu_h: float
@@ -154,19 +156,24 @@ def tiles(detail: HostDetail) -> tuple[Tile, ...]:
     )
 
 
-def uses_of(uses: Sequence[HostUse], address: Address) -> tuple[UseLine, ...]:
+def uses_of(uses: Sequence[HostUse], host: str | None, address: Address) -> tuple[UseLine, ...]:
     """Who used it, the most expensive first; pure."""
     cost = sum((one.total.spend_usd or Decimal(0) for one in uses), Decimal(0))
-    return tuple(_use(one, cost, address) for one in uses)
+    sums = {(one.key,): replace(one.total, label=one.label) for one in uses}
+    rows = breakdown.rows_of(sums, lambda lines: lines.spend_usd)
+    return tuple(_use(row, cost, host, address) for row in rows)
 
 
-def _use(use: HostUse, whole: Decimal, address: Address) -> UseLine:
-    total: LineSum = use.total
+def _use(row: breakdown.Row, whole: Decimal, host: str | None, address: Address) -> UseLine:
+    total = row.lines
     spend = total.spend_usd
-    href = None if use.key is None else address.link(workload_path(use.key))
-    held = total.whole("allocated_ms") if use.key is not None else total.whole("known_ms")
+    href = None if row.key is None else address.link(workload_path(row.key))
+    if row.count > 1:
+        href = address.link("/workloads", by="run", host=host, name=row.label.rpartition(" · ")[0])
+    held = total.whole("known_ms") if row.is_nobody else total.whole("allocated_ms")
     return UseLine(
-        label=use.label if use.key is not None else f"nobody known ({use.label})",
+        label=f"nobody known ({row.label})" if row.is_nobody else row.label,
+        runs=row.count,
         href=href,
         cost_usd=spend,
         gpu_h=held / HOUR_MS,
@@ -220,7 +227,7 @@ def facts_of(detail: HostDetail) -> tuple[tuple[str, str], ...]:
 
 def page_of(detail: HostDetail, heat: Heat, frame: Frame, *, address: Address, what: str) -> HostPage:
     """Lay out the host; pure."""
-    all_uses = uses_of(detail.uses, address)
+    all_uses = uses_of(detail.uses, detail.host, address)
     happened = [
         HostEvent(
             f"GPU {gpu.now.gpu_index}" if gpu.now.gpu_index is not None else gpu.now.gpu_uuid,

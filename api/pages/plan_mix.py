@@ -1,6 +1,6 @@
 """How many to own as a page: the demand that was measured, the cheapest way to pay for it, and how flat the least is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,6 +59,8 @@ STEP_NAMES: Final = {
     "commit": "and commit",
     "own": "and own machines",
 }
+SAME_USE: Final = 0.005
+"""A smaller difference in use reads as none."""
 WAY_NAMES: Final = {"own": "owning", "spot": "spot", "commit": "a commitment", "reserve": "a reservation"}
 
 
@@ -85,6 +87,7 @@ class MixPage:
     demand_note: str = ""
     use: Markup | None = None
     use_title: str = ""
+    thumb: str = ""
     nth: tuple[tuple[int, float], ...] = ()
     paid: Markup | None = None
     paid_title: str = ""
@@ -124,7 +127,8 @@ def page_of(asked: Asked, frame: Frame, row: MixRow | None, problem: str = "") -
         demand=demand_over_time(measured, row, known.window),
         demand_note=demand_note(row),
         use=use_of_nth(measured, row),
-        use_title=use_title(row),
+        use_title=use_title(row, nth_of(measured)),
+        thumb=rule_of_thumb(row),
         nth=nth_of(measured),
         paid=cost_by_paid(row) if len(row.curve) > 1 else None,
         paid_title=paid_title(row),
@@ -231,14 +235,26 @@ def demand_note(row: MixRow) -> str:
     return said
 
 
-def use_title(row: MixRow) -> str:
+def use_title(row: MixRow, nth: Sequence[tuple[int, float]]) -> str:
     """What the duration curve shows."""
     pays = row.break_even_ratio
     if "own" in pays and pays["own"] <= 1:
         return (
             f"A GPU is worth owning while it is wanted more than {formats.percent(pays['own'])} of the time"
         )
+    if nth and nth[0][1] - nth[-1][1] < SAME_USE:
+        return f"Every GPU is wanted {formats.percent(nth[0][1])} of the time, the last as much as the first"
     return "The more GPUs there are, the less the last one is wanted"
+
+
+def rule_of_thumb(row: MixRow) -> str:
+    """How many are wanted nearly always, as a figure to hold beside the answer."""
+    found = [formats.short(round(n, 2)) for n in (row.demand.p10_gpus, row.demand.p20_gpus) if n is not None]
+    if not found:
+        return ""
+    low, high = found[0], found[-1]
+    many = f"{low} to {high} GPUs" if low != high else "no GPU" if low == "0" else f"{low} GPUs"
+    return f"Rule of thumb beside it: own what is wanted in eight to nine hours of ten, {many} here."
 
 
 def paid_title(row: MixRow) -> str:

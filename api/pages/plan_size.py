@@ -77,7 +77,7 @@ class SizePage:
 
 
 COLUMNS: Final = {
-    "best": Column("GPU model", lambda pair: pair[0], down=False),
+    "best": Column("GPU model, best first", lambda pair: pair[0], down=False),
     "gpus": Column("GPUs", lambda pair: pair[1].gpus_needed, down=False),
     "tokens": Column("Tokens/s", lambda pair: pair[1].tokens_per_s),
     "itl": Column("Between tokens", lambda pair: pair[1].itl_s, down=False),

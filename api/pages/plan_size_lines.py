@@ -111,7 +111,7 @@ def counts(fast: int | None, slow: int | None) -> str:
     if slow is None:
         return f"{formats.figure(fast)} if times are short, no number if they are long"
     return (
-        "as many over the whole estimate"
+        "the same at both ends of the estimate"
         if fast == slow
         else f"{formats.figure(fast)} to {slow} over the estimate"
     )

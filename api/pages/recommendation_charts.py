@@ -79,7 +79,7 @@ def conclusion(values: Sequence[float], unit: str, limit: float | None) -> str:
     if not values:
         return "Nothing was measured"
     if limit is None:
-        return f"{formats.short(median(values))} {unit} in the middle, {formats.short(max(values))} at most"
+        return f"Median {formats.short(median(values))} {unit}, at most {formats.short(max(values))} {unit}"
     above = sum(value > limit for value in values) / len(values)
     side, share = ("Above", above) if above >= 0.5 else ("Not above", 1 - above)
     return f"{side} the threshold of {formats.short(limit)} {unit} in {formats.percent(share)} of the points"

@@ -48,10 +48,10 @@ class Where:
 
 
 def gpu_name(gpu: GpuIdentity) -> str:
-    """``gpu 3 on node-07``; its UUID where no source says more."""
+    """``GPU 3 on node-07``; its UUID where no source says more."""
     if gpu.index is None:
         return gpu.gpu_uuid
-    return f"gpu {gpu.index} on {gpu.host}" if gpu.host else f"gpu {gpu.index}"
+    return f"GPU {gpu.index} on {gpu.host}" if gpu.host else f"GPU {gpu.index}"
 
 
 def where_of(finding: Finding, known: Mapping[str, GpuIdentity], paid: Mapping[str, str]) -> Where:

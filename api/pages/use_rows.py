@@ -55,7 +55,7 @@ COLUMNS: Final = {
     "active": Column("Active", lambda one: one.use.active_h),
     "effective": Column("Effective", lambda one: one.use.effective_h),
     "cost": Column("Cost", lambda one: one.total.spend_usd),
-    "idle": Column("of it idle", lambda one: one.total.usd("idle_cost_usd")),
+    "idle": Column("Idle", lambda one: one.total.usd("idle_cost_usd")),
     "energy": Column("Energy", lambda one: one.total.energy_j),
     "carbon": Column("CO₂e", lambda one: one.total.carbon_g),
 }

@@ -42,7 +42,7 @@ router = APIRouter(include_in_schema=False)
 MOST_STRIPS: Final = 32
 MOST_COLUMNS: Final = 240
 METHODS: Final = {
-    "whole": "it was alone: all of the GPU is its",
+    "whole": "alone on the GPU, which is all its own",
     "memory_time": "by memory × time",
     "sm_time": "by time with a kernel of its own",
     "mig_slice": "by its MIG slices' share of the card",

@@ -176,3 +176,12 @@ def test_names_are_only_names(name: str | None) -> None:
     assert "alert(1)" in text
     assert "\u202e" not in text
     assert ("GPUs of no known host" in text) == (name is None)
+
+
+def test_runs_of_one_program_are_one_line_that_leads_to_them() -> None:
+    uses = tuple(HostUse(f"process:n/{n}", "train.py · process", money()) for n in range(3))
+    text = html(detail(uses=uses))
+    assert text.count("train.py · process") == 1
+    assert "3 runs" in text
+    assert "name=train.py" in text
+    assert "by=run" in text

@@ -151,7 +151,7 @@ def test_every_state_is_one_well_named_page_without_inline_code(name: str) -> No
 
 def test_a_gpu_is_called_by_its_place_and_links_to_its_page() -> None:
     html = detail_html(good.frame())
-    assert '<a href="/gpus/GPU-0"><bdi>gpu 3 on node-01</bdi></a>' in html
+    assert '<a href="/gpus/GPU-0"><bdi>GPU 3 on node-01</bdi></a>' in html
     assert '<a href="/owners/search">' in html
     assert "/settings/rules?" in html
 

@@ -23,9 +23,9 @@ from tests.contract import page_fixtures as good
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("kv_used_p95_ratio", 0.09, ("kv used p95", "9 %")),
-        ("itl_s_now", 0.0153, ("itl now", "15.3 ms")),
-        ("usd_per_million_tokens_now", 1.414, ("usd per million tokens now", "$1.41 / 1M tokens")),
+        ("kv_used_p95_ratio", 0.09, ("KV used p95", "9 %")),
+        ("itl_s_now", 0.0153, ("ITL now", "15.3 ms")),
+        ("usd_per_million_tokens_now", 1.414, ("USD per million tokens now", "$1.41 / 1M tokens")),
         ("power_w", 412.0, ("power", "412 W")),
         ("idle_h", 1.5, ("idle", "1.5 h")),
         ("batch_limit", 256, ("batch limit", "256")),
