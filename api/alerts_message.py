@@ -9,6 +9,7 @@ import css_inline
 
 from api import formats
 from api.mail_envelope import envelope, one_line
+from api.mail_text import plain
 from api.slack import Point, slack_json
 from api.templating import environment, inert
 from core.fault import Fault, Severity
@@ -98,9 +99,8 @@ def _subject(faults: Sequence[Fault], over: Sequence[str], *, simulated: bool) -
 def as_mail(message: AlertsMessage, settings: Settings, now_ms: int, *, to: str) -> EmailMessage:
     """The mail for one address."""
     mail = envelope(settings, now_ms, message.subject, to=to)
-    text = environment().get_template("mail/alerts.txt").render(message=message)
-    mail.set_content(text.strip() + "\n")
-    page = environment().get_template("mail/alerts.html").render(message=message)
+    mail.set_content(plain("mail/alerts.txt", message=message, to=to))
+    page = environment().get_template("mail/alerts.html").render(message=message, to=to)
     # Rules for dark mode cannot be inlined: they stay in the head.
     inlined = css_inline.inline(page, load_remote_stylesheets=False, keep_at_rules=True, minify_css=True)
     mail.add_alternative(inlined, subtype="html")

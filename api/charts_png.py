@@ -55,8 +55,10 @@ def height_of(svg: str) -> float:
     return float(found[1])
 
 
-def to_png(svg: str, *, width: int = 560, theme: str = "light", scale: float = 2.0) -> bytes:
-    """One chart as PNG, ``width`` CSS pixels wide, on the panel's colour.
+def to_png(
+    svg: str, *, width: int = 560, theme: str = "light", scale: float = 2.0, background: str = ""
+) -> bytes:
+    """One chart as PNG, ``width`` CSS pixels wide, on ``background`` (empty: the panel's colour).
 
     Args:
         svg: what a function of ``api.charts*`` returned.
@@ -72,7 +74,7 @@ def to_png(svg: str, *, width: int = 560, theme: str = "light", scale: float = 2
     )
     png: bytes = resvg_py.svg_to_bytes(
         svg_string=picture,
-        background=tokens(theme)["panel"],
+        background=background or tokens(theme)["panel"],
         skip_system_fonts=True,
         font_files=[str(FONT)],
         font_family=FONT_FAMILY,

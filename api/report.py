@@ -172,7 +172,12 @@ def _mail_row(row: RecommendationRow, share: float | None) -> RecommendationRow:
     command = lines.command_of(row.command)
     action = row.action
     if row.command is not None and command is None:
-        action = "The command is too long for a mail, or holds letters that a mail cannot show: copy it in gpuwise."
+        why = (
+            "is too long for a mail"
+            if len(row.command) > lines.COMMAND
+            else "holds letters that a mail cannot show"
+        )
+        action = f"Its command {why}: copy it in gpuwise."
     note = row.sum_note if share is None else f"{row.sum_note} · your part of it"
     return replace(
         row,
@@ -214,7 +219,7 @@ def compared(view: Overview) -> str:
 def _charts(view: Overview) -> tuple[ReportChart, ...]:
     days, in_hours = build_days(view, height=190)
     title, bars, note = build_funnel(view)
-    unit = "GPU-hours per day by activity" if in_hours else "cost per day by activity, US dollars"
+    unit = "GPU-hours per day by activity." if in_hours else "Cost per day by activity, in US dollars."
     return (
         ReportChart("days", days_title(view), days, _label(days), unit, 202),
         ReportChart("funnel", title, bars, _label(bars), note, 188),

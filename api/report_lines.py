@@ -23,7 +23,7 @@ from store.queries.report_told import Told
 NAME: Final = 40
 TITLE: Final = 140
 SENTENCE: Final = 320
-COMMAND: Final = 600
+COMMAND: Final = 240
 """Letters of a name, a title, a sentence and a command that a mail bears; a longer command is not cut, it is left out."""
 GROWN: Final = 1.25
 """An action that was told comes back as news when its saving grew to so many times what was told."""

@@ -1,27 +1,33 @@
-"""The weekly report as a document: HTML with inlined CSS, its pictures, and plain text of 78 columns."""
+"""The weekly report as a document: HTML with inlined CSS, its pictures, and plain text."""
 
-import textwrap
 from base64 import b64encode
 from typing import Final
 
 import css_inline
 
-from api import formats
 from api.charts_png import colour_of, to_png, tokens
+from api.mail_text import plain
 from api.report_model import WeeklyReport
 from api.templating import environment
 from api.words import activity_class
 from core.activity import Activity
 
-CHART_PX: Final = 560
-COLUMNS: Final = 78
+CHART_PX: Final = 566
 SCALE: Final = 2.0
 """Pixels of a picture per CSS pixel: sharp on today's screens."""
 
 
+def card() -> str:
+    """What a picture stands on, and the card around it: mail programs that darken a mail leave pictures as they are."""
+    return tokens()["bg"]
+
+
 def pictures(report: WeeklyReport, scale: float = SCALE) -> dict[str, bytes]:
     """The report's charts as PNG by key."""
-    return {chart.key: to_png(chart.svg, width=CHART_PX, scale=scale) for chart in report.charts}
+    return {
+        chart.key: to_png(chart.svg, width=CHART_PX, scale=scale, background=card())
+        for chart in report.charts
+    }
 
 
 def data_uris(images: dict[str, bytes]) -> dict[str, str]:
@@ -40,7 +46,9 @@ def render_html(report: WeeklyReport, sources: dict[str, str] | None = None, *, 
     where = data_uris(pictures(report)) if sources is None else sources
     keys = {activity: _key_style(activity) for activity in report.activities}
     document = (
-        environment().get_template("mail/weekly.html").render(report=report, sources=where, keys=keys, to=to)
+        environment()
+        .get_template("mail/weekly.html")
+        .render(report=report, sources=where, keys=keys, to=to, card=card(), chart_px=CHART_PX)
     )
     return css_inline.inline(document, load_remote_stylesheets=False, keep_at_rules=True, minify_css=True)
 
@@ -52,19 +60,4 @@ def _key_style(activity: Activity) -> str:
 
 def render_text(report: WeeklyReport, *, to: str = "") -> str:
     """The report as plain text; says everything the HTML says but the pictures."""
-    text = environment().get_template("mail/weekly.txt").render(report=report, to=to, fill=fill)
-    lines = [line.rstrip() for line in text.replace(formats.NBSP, " ").splitlines()]
-    kept = [line for i, line in enumerate(lines) if line or (i > 0 and lines[i - 1])]
-    return "\n".join(kept).strip() + "\n"
-
-
-def fill(text: str, indent: int = 0, first: str = "") -> str:
-    """Prose in lines of 78 columns; words longer than a line (addresses, names) are left whole."""
-    return textwrap.fill(
-        " ".join(text.replace(formats.NBSP, "\u2007").split(" ")),
-        COLUMNS,
-        initial_indent=" " * indent + first,
-        subsequent_indent=" " * (indent + len(first)),
-        break_long_words=False,
-        break_on_hyphens=False,
-    ).replace("\u2007", " ")
+    return plain("mail/weekly.txt", report=report, to=to)

@@ -8,10 +8,11 @@ from html import unescape
 import pytest
 
 from api.mail_message import report_message
+from api.mail_text import COLUMNS
 from api.pages import report
 from api.report import report_of
 from api.report_lines import command_of
-from api.report_render import COLUMNS, render_html, render_text
+from api.report_render import render_html, render_text
 from api.resources.budgets import BudgetView
 from api.resources.recipients import RecipientView
 from api.resources.report_sum import LineSum
@@ -240,3 +241,19 @@ def test_the_mail_is_readable_in_the_dark_and_says_why_it_came() -> None:
     assert all(
         'role="presentation"' in table or "hosts" in table for table in re.findall(r"<table[^>]*>", html)
     )
+
+
+def test_a_command_that_fills_a_mail_is_left_to_its_page() -> None:
+    many = Action("x", f"nvidia-smi -i {','.join(f'GPU-{number:036d}' for number in range(8))}")
+    item = good.recommendation(1, actions=(many,))
+    made = report_of(week_of(good.overview(recommendations=(item,), open_count=1)), Settings())
+    for text in (render_text(made), render_html(made, {})):
+        assert "Its command is too long for a mail: copy it in gpuwise." in " ".join(text.split())
+        assert "nvidia-smi" not in text
+
+
+def test_pictures_and_their_legend_turn_dark_together() -> None:
+    html = render_html(report_of(week_of(), Settings()), {"days": "cid:a", "funnel": "cid:b"})
+    dark = html.split("prefers-color-scheme:dark", 1)[1].split("</style>", 1)[0]
+    assert ".pic,.key{filter:invert(.9) hue-rotate(180deg)}" in dark.replace(", ", ",")
+    assert ".pic{background" not in dark

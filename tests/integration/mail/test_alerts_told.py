@@ -48,6 +48,7 @@ def test_several_faults_are_one_message_to_each_and_are_not_told_again(fleet: En
         text = body_of(inbox, 0, kind)
         assert text.index("GPU 0 on h1 does not answer") < text.index("Release GPU 1")
         assert "https://gpuwise.example.org/gpus/GPU-a" in text
+        assert f"gpuwise recipients set {inbox.mails[0]['To']} --no-alerts" in text
 
 
 def test_people_hear_again_after_a_week_or_when_it_grew(fleet: Engine) -> None:
