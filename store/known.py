@@ -52,8 +52,10 @@ def known_hosts(connection: Connection) -> list[KnownHost]:
     return [KnownHost(key, name) for key, name in connection.execute(statement)]
 
 
-def known_gpus(connection: Connection, ids: Collection[int] | None = None) -> list[KnownGpu]:
-    """Every GPU (or those of these keys), by host, index and UUID."""
+def known_gpus(
+    connection: Connection, ids: Collection[int] | None = None, gpu_uuids: Collection[str] | None = None
+) -> list[KnownGpu]:
+    """Every GPU (or those of these keys, or UUIDs), by host, index and UUID."""
     gpu = GpuRow
     statement = (
         select(
@@ -79,6 +81,8 @@ def known_gpus(connection: Connection, ids: Collection[int] | None = None) -> li
     )
     if ids is not None:
         statement = statement.where(GpuRow.id.in_(ids))
+    if gpu_uuids is not None:
+        statement = statement.where(GpuRow.gpu_uuid.in_(gpu_uuids))
     # The driver's own rows, by place: a page names a thousand GPUs.
     cursor = connection.execute(statement).cursor
     assert cursor is not None
@@ -107,26 +111,43 @@ def known_gpus(connection: Connection, ids: Collection[int] | None = None) -> li
     ]
 
 
-def known_engines(connection: Connection, gpus: Sequence[KnownGpu]) -> list[KnownEngine]:
-    """Every engine by name, joined to ``gpus``."""
+def placed_gpus(connection: Connection) -> list[PlacedGpu]:
+    """Every GPU with its place alone: what tells which engine runs on it."""
+    statement = select(GpuRow.gpu_uuid, HostRow.name, GpuRow.last_held_ms.is_not(None)).outerjoin(
+        HostRow, HostRow.id == GpuRow.host_id
+    )
+    cursor = connection.execute(statement).cursor
+    assert cursor is not None
+    return [PlacedGpu(uuid, host, bool(held)) for uuid, host, held in cursor.fetchall()]
+
+
+def known_engines(
+    connection: Connection, gpus: Sequence[KnownGpu] | Sequence[PlacedGpu]
+) -> list[KnownEngine]:
+    """Every engine by name, joined to ``gpus``, which are all of them."""
     statement = (
         select(EngineRow.__table__, HostRow.name.label("host"))
         .outerjoin(HostRow, HostRow.id == EngineRow.host_id)
         .order_by(EngineRow.engine)
     )
     rows = connection.execute(statement).all()
+    # Parsed together: a call of the parser costs more than what it parses.
+    parsed = iter(json.loads(f"[{','.join(text for row in rows for text in (row.settings, row.gpu_uuids))}]"))
     identities = {
         row.id: EngineIdentity(
             engine=row.engine,
             host=row.host,
             kind=row.kind,
             model=row.model,
-            settings=json.loads(row.settings),
-            gpu_uuids=tuple(json.loads(row.gpu_uuids)),
+            settings=settings,
+            gpu_uuids=tuple(uuids),
         )
-        for row in rows
+        for row, settings, uuids in zip(rows, parsed, parsed, strict=True)
     }
-    placed = [PlacedGpu(gpu.identity.gpu_uuid, gpu.identity.host, gpu.held) for gpu in gpus]
+    placed = [
+        gpu if isinstance(gpu, PlacedGpu) else PlacedGpu(gpu.identity.gpu_uuid, gpu.identity.host, gpu.held)
+        for gpu in gpus
+    ]
     joins: Mapping[str, EngineJoin] = join_engines(identities.values(), placed)
     return [
         KnownEngine(

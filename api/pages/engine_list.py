@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 from api.pages.sorting import Column
@@ -20,13 +21,42 @@ from store.queries.engine_sums import EngineSum, engine_sums
 from store.queries.fleet import FleetEngine
 
 
+class Rates:
+    """What GPUs cost an hour at the end of a window; they are read when the first price is asked for."""
+
+    def __init__(self, scope: Scope, prices: PriceLookup) -> None:
+        """Read nothing yet."""
+        self._scope, self._prices = scope, prices
+
+    def usd_per_hour(self, engine: FleetEngine) -> Decimal | None:
+        """All GPUs of an engine; None where one has no price, or none is known."""
+        total = Decimal(0)
+        for uuid in engine.gpu_uuids:
+            identity = self._gpus.get(uuid)
+            if identity is None:
+                return None
+            spec = resolve(identity.model, identity.memory_total_bytes)
+            price = self._prices(
+                identity, None if spec is None else spec.gpu_key, self._scope.window.to_ms - 1
+            )
+            if price is None:
+                return None
+            total += price.usd_per_gpu_hour
+        return total or None
+
+    @cached_property
+    def _gpus(self) -> Mapping[str, GpuIdentity]:
+        known = known_gpus(self._scope.session.connection())
+        return {gpu.identity.gpu_uuid: gpu.identity for gpu in known}
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An engine, its days added up, and what its GPUs cost an hour now; None: not known."""
+    """An engine, its days added up (None: it has none), and what tells the price of its GPUs."""
 
     engine: FleetEngine
     sums: EngineSum | None
-    usd_per_hour: Decimal | None
+    rates: Rates
 
     @property
     def name(self) -> str:
@@ -43,8 +73,8 @@ class Candidate:
 
     def dollars(self) -> float | None:
         """Dollars per token while busy, in proportion."""
-        rate = self.rate()
-        return float(self.usd_per_hour) / rate if rate and self.usd_per_hour is not None else None
+        rate, usd_per_hour = self.rate(), self.rates.usd_per_hour(self.engine)
+        return float(usd_per_hour) / rate if rate and usd_per_hour is not None else None
 
     def total(self, name: str) -> float | None:
         """A figure of its days."""
@@ -75,35 +105,15 @@ def candidates(scope: Scope, prices: PriceLookup, known: Sequence[FleetEngine]) 
     """Engines with data in the window."""
     window = scope.window
     sums = engine_sums(scope.session, window)
-    gpus = {gpu.identity.gpu_uuid: gpu.identity for gpu in known_gpus(scope.session.connection())}
+    rates = Rates(scope, prices)
     return [
-        Candidate(
-            engine,
-            sums.get(engine.identity.engine),
-            _usd_per_hour(engine, gpus, prices, window.to_ms - 1),
-        )
+        Candidate(engine, sums.get(engine.identity.engine), rates)
         for engine in known
         if engine.first_seen_ms is not None
         and engine.last_seen_ms is not None
         and engine.first_seen_ms < window.to_ms
         and engine.last_seen_ms > window.from_ms
     ]
-
-
-def _usd_per_hour(
-    engine: FleetEngine, gpus: Mapping[str, GpuIdentity], prices: PriceLookup, at_ms: int
-) -> Decimal | None:
-    total = Decimal(0)
-    for uuid in engine.gpu_uuids:
-        identity = gpus.get(uuid)
-        if identity is None:
-            return None
-        spec = resolve(identity.model, identity.memory_total_bytes)
-        price = prices(identity, None if spec is None else spec.gpu_key, at_ms)
-        if price is None:
-            return None
-        total += price.usd_per_gpu_hour
-    return total or None
 
 
 def choices_of(scope: Scope, found: Sequence[Candidate]) -> dict[str, list[str]]:

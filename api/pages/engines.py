@@ -18,11 +18,12 @@ from api.pages.pager import Pager, pager
 from api.pages.period import period_bar
 from api.pages.sorting import SortLink, sort_rows
 from api.pages.view import Address, View, ViewDep
+from api.ranking import rank
 from api.resources.engines import EngineRow, with_servings
 from api.resources.pricing import price_lookup
 from api.templating import render
-from store.queries import fleet, recommendations
-from store.queries.recommendations import Recommendation
+from store.queries import fleet
+from store.queries.advice_heads import AdviceHead, advice_heads
 
 router = APIRouter(include_in_schema=False)
 AT_ONCE: Final = 10
@@ -37,7 +38,7 @@ class EngineLine:
     href: str
     load: Markup
     load_text: str
-    advice: tuple[Recommendation, ...]
+    advice: tuple[AdviceHead, ...]
 
     @property
     def j_per_token(self) -> float | None:
@@ -99,7 +100,7 @@ def headline(found: Sequence[EngineRow], of: int) -> str:
 def page_of(  # noqa: PLR0917 - the parts of a page
     frame: Frame,
     found: Sequence[EngineRow],
-    advice: Mapping[str, Sequence[Recommendation]],
+    advice: Mapping[str, Sequence[AdviceHead]],
     address: Address,
     pages: Pager,
     sort: Mapping[str, SortLink],
@@ -139,10 +140,9 @@ def build_engines(view: View) -> EnginesPage:
     names = [one.name for one in listed[pages.first : pages.last]]
     read = with_servings(scope, names, prices=prices, known=known) if names else []
     by_name = {row.engine: row for row, _ in read}
-    advice: dict[str, list[Recommendation]] = {}
-    for rec in recommendations.listing(scope.session, OPEN, brief=True):
-        if rec.finding.subject.kind == "engine":
-            advice.setdefault(rec.finding.subject.id, []).append(rec)
+    advice: dict[str, list[AdviceHead]] = {}
+    for head in sorted(advice_heads(scope.session, OPEN, "engine"), key=lambda one: rank(one.finding)):
+        advice.setdefault(head.finding.subject.id, []).append(head)
     frame = build_frame(view, active="engines", title="Engines", periods=period_bar(view))
     found = [by_name[name] for name in names if name in by_name]
     choices = engine_list.choices_of(scope, everything)

@@ -218,7 +218,7 @@ def _at_one_price(engine: EngineEvidence, borders: Sequence[int]) -> Iterator[En
         return
     for day in engine.days:
         changes = bisect_right(borders, day.day_ms) < bisect_left(borders, day.day_ms + DAY_MS)
-        unknown = any(
+        unknown = None in day.generated_tokens and any(
             busy_s and tokens is None for busy_s, tokens in zip(day.busy_s, day.generated_tokens, strict=True)
         )
         if changes or unknown:

@@ -15,7 +15,7 @@ from ledger.prices import PricedGpu
 from store.known import known_gpus
 from store.queries import exchange_rates as rate_queries
 from store.queries import prices as price_queries
-from store.queries.fleet import gpu_counts
+from store.queries.fleet import cards_by_host
 from store.queries.host_facts import host_facts
 
 __all__ = ["PriceLookup", "gpus_by_scope", "price_lookup", "spec_of"]
@@ -31,7 +31,7 @@ def price_lookup(session: Session, settings: Settings) -> PriceLookup:  # noqa: 
     return PriceLookup(
         rows=rows,
         exchange=Exchange(rate_queries.listing(session)),
-        host_gpu_counts=gpu_counts(known_gpus(session.connection())) if by_host else {},
+        host_gpu_counts=cards_by_host(session) if by_host else {},
         facts=host_facts(session) if any(row.scope_kind in BY_FACTS for row in rows) else {},
     )
 

@@ -22,8 +22,6 @@ class EngineSum:
     generated_tokens: float | None
     busy_generated_tokens: float | None
     preemption_count: float | None
-    ttft_sum_s: float | None
-    ttft_count: float | None
     busy_energy_j: float | None
 
 

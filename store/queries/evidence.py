@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.orm import Session
 
 from catalog.gpu_specs import resolve
@@ -18,14 +18,14 @@ from core.hour_merge import merged_engine_hours
 from core.readings import GpuIdentity
 from core.samples import GpuEvent
 from core.units import DAY_MS
-from store.known import known_engines, known_gpus, known_hosts
+from store.known import KnownGpu, known_engines, known_gpus, known_hosts, placed_gpus
 from store.models.gpu import GpuRow
 from store.models.gpu_day import GpuDayRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
 from store.queries.chunks import Chunk, in_chunks
-from store.queries.fleet import gpu_counts
+from store.queries.fleet import cards_by_host, gpu_counts
 from store.queries.hour_groups import Group
 from store.queries.kinds import ENGINES, GPUS, HOSTS
 from store.queries.shelves import Shelves
@@ -34,6 +34,8 @@ from store.queries.uses import workload_uses
 
 PriceOf = Callable[[GpuIdentity, str | None, int], Price | None]
 """Price of a GPU (its identity, its row in the catalogue) at a time."""
+FEW: Final = 500
+"""GPUs that are asked for by name: more are read with all others."""
 CHUNK_GPUS: Final = 128
 """GPUs read at once: their fortnight of hours, were all of it touched, is under 100 MB."""
 
@@ -98,17 +100,24 @@ def fleet_chunks(
 ) -> list[Chunk]:
     """The fleet, or a part of it, cut into chunks as of ``evidence_chunks``; nothing of them is read yet."""
     connection = session.connection()
-    every_gpu = known_gpus(connection)
-    engines = known_engines(connection, every_gpu)
     hosts = known_hosts(connection)
-    on_host = gpu_counts(every_gpu)
-    wanted = None if gpu_uuids is None else set(gpu_uuids)
-    gpus = [gpu for gpu in every_gpu if wanted is None or gpu.identity.gpu_uuid in wanted]
+    if gpu_uuids is None:
+        gpus = known_gpus(connection)
+        engines, on_host = known_engines(connection, gpus), gpu_counts(gpus)
+    else:
+        gpus = _wanted(connection, set(gpu_uuids))
+        engines, on_host = known_engines(connection, placed_gpus(connection)), cards_by_host(session)
     if engine_names is not None:
         engines = [engine for engine in engines if engine.identity.engine in engine_names]
         places = {gpu.identity.host for gpu in gpus}
         hosts = [host for host in hosts if host.name in places]
     return list(in_chunks(gpus, engines, hosts, on_host, chunk_gpus))
+
+
+def _wanted(connection: Connection, gpu_uuids: set[str]) -> list[KnownGpu]:
+    """GPUs of these UUIDs; a fleet of them is not asked for one by one."""
+    named = gpu_uuids if len(gpu_uuids) <= FEW else None
+    return [gpu for gpu in known_gpus(connection, gpu_uuids=named) if gpu.identity.gpu_uuid in gpu_uuids]
 
 
 class FleetReader:

@@ -4,14 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, not_, select
 from sqlalchemy.orm import Session
 
-from core.readings import EngineIdentity, GpuIdentity
+from core.readings import SLICE_PREFIX, EngineIdentity, GpuIdentity
 from core.samples import GpuSample
-from store.known import KnownGpu, known_engines, known_gpus
+from store.known import KnownGpu, known_engines, known_gpus, placed_gpus
 from store.models.gpu import GpuRow
 from store.models.gpu_sample import GpuSampleRow
+from store.models.host import HostRow
 from store.rows import GPU_SAMPLE_COLUMNS, gpu_sample_of
 
 
@@ -102,6 +103,17 @@ def gpu_counts(known: Iterable[KnownGpu]) -> Counter[str]:
     )
 
 
+def cards_by_host(session: Session) -> Counter[str]:
+    """The same of every GPU, counted by the database."""
+    statement = (
+        select(HostRow.name, func.count())
+        .join(GpuRow, GpuRow.host_id == HostRow.id)
+        .where(not_(GpuRow.gpu_uuid.startswith(SLICE_PREFIX, autoescape=True)))
+        .group_by(HostRow.name)
+    )
+    return Counter(dict(session.execute(statement).all()))
+
+
 def engines(session: Session) -> list[FleetEngine]:
     """Every engine by name, with the GPUs the roll-up gives it."""
     connection = session.connection()
@@ -113,5 +125,5 @@ def engines(session: Session) -> list[FleetEngine]:
             engine.first_sample_ms,
             engine.seen_until_ms,
         )
-        for engine in known_engines(connection, known_gpus(connection))
+        for engine in known_engines(connection, placed_gpus(connection))
     ]

@@ -1,6 +1,7 @@
 """Which host each GPU is on, without all else that is known of it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
@@ -12,7 +13,7 @@ from store.queries.plain_rows import plain_rows
 
 def hosts_of_gpus(session: Session) -> Mapping[str, str | None]:
     """The host of every GPU by its UUID; None: no source names it."""
-    statement: Select[tuple[str, str | None]] = select(GpuRow.gpu_uuid, HostRow.name).outerjoin(
+    statement: Select[Any] = select(GpuRow.gpu_uuid, HostRow.name).outerjoin(
         HostRow, HostRow.id == GpuRow.host_id
     )
     return dict(plain_rows(session, statement))

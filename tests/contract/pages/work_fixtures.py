@@ -22,6 +22,7 @@ from core.ownership import Owner
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from core.samples import GpuEvent
 from core.units import HOUR_MS
+from store.queries.advice_heads import AdviceHead
 from store.queries.engine_hours import HourOutline
 from store.queries.ledger_sums import Grid, Rate
 from store.queries.workload_hours import HeldHour, Neighbour
@@ -127,7 +128,7 @@ def engines_html(frame: Frame, *found: EngineRow, seen: int | None = None) -> st
     address = Address("/engines")
     _, sort = sort_rows(address, [], COLUMNS, "engine")
     count = len(found)
-    advice = {row.engine: [good.recommendation(2)] for row in found}
+    advice = {row.engine: [AdviceHead(2, good.recommendation(2).finding)] for row in found}
     choices = {"kind": ["vllm"], "host": [good.HOSTILE]}
     page = engines.page_of(
         frame,
