@@ -2,21 +2,24 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from advisor.rules import RULES
 from agent.engines import engine_series
 from agent.sources import dcgm
-from agent.sources.prometheus.api import Api, NotUnderstoodError, Series
+from agent.sources.prometheus.api import Api, NotUnderstoodError, Series, TooMuchError
 from agent.sources.prometheus.catalog import Catalog, Family
 from agent.sources.prometheus.selector import selector
 from agent.sources.workload_labels import workload_of
 from core.evidence import Window
 from core.units import HOUR_MS, MINUTE_MS
 
-POINTS: Final = 500
-"""Instants at which a span is looked at."""
+INSTANTS: Final = (10_000, 500)
+"""At how many a span is looked at; fewer where the server finds that too much."""
+LEAST_MS: Final = 4 * MINUTE_MS
+"""A value lasts for five minutes, so nothing is overlooked between two instants."""
 OF_YOURS: Final = frozenset({"price", "tariff_usd_per_kwh", "own_capex_usd", "hourly_usd_per_kwh"})
 """What rules need and no Prometheus has: prices and terms, with defaults from the catalogue where there are any."""
 
@@ -35,7 +38,7 @@ class Look:
 
     Attributes:
         models: GPUs by model, at the last instant with points. hosts: of them. with_workloads: GPUs that carry a pod or job then.
-        from_ms, to_ms: first and last instant with points, as finely as ``resolution_ms``; None: the server does not tell.
+        from_ms, to_ms: about the first and last instant with points; None: the server does not tell.
         readings: metrics of ours that are there. ignored: metrics of these exporters that are not used.
         speakers: every rule.
     """
@@ -45,18 +48,17 @@ class Look:
     with_workloads: int
     from_ms: int | None
     to_ms: int | None
-    resolution_ms: int
     readings: tuple[str, ...]
     speakers: tuple[Speaker, ...]
 
 
 def look_around(api: Api, found: Catalog, window: Window) -> Look:
     """Ask for the span and the newest labels. Raises ``PrometheusError``."""
-    step_ms = max((window.to_ms - window.from_ms) // POINTS // MINUTE_MS * MINUTE_MS, MINUTE_MS)
     instants = sorted(
-        {at for family in found.families for at in _instants(api, family, found.matchers, window, step_ms)}
+        {at for family in found.families for at in _instants(api, family, found.matchers, window)}
     )
-    newest = instants[-1] if instants else window.to_ms
+    # Near the end the last values are carried on: labels of series that ended would be missing.
+    newest = instants[-2:][0] if instants else window.to_ms
     gpus = {
         one.labels.get("UUID") or one.labels.get("uuid", ""): one
         for family in (found.dcgm, found.smi)
@@ -71,7 +73,6 @@ def look_around(api: Api, found: Catalog, window: Window) -> Look:
         len(held),
         instants[0] if instants else None,
         instants[-1] if instants else None,
-        step_ms,
         tuple(sorted(readings)),
         speakers(readings, workloads=bool(held), xids=dcgm.XID in found.names),
     )
@@ -102,15 +103,14 @@ def _readings(names: Iterable[str]) -> set[str]:
     return readings
 
 
-def _instants(
-    api: Api, family: Family, matchers: Sequence[str], window: Window, step_ms: int
-) -> Iterable[int]:
+def _instants(api: Api, family: Family, matchers: Sequence[str], window: Window) -> Iterable[int]:
     query = f"count({selector(family.anchors[0], matchers)})"
-    try:
-        answer = api.range(query, window.from_ms, window.to_ms // step_ms * step_ms, step_ms)
-    except NotUnderstoodError:
-        return []
-    return [round(at * 1000) for one in answer for at, _count in one.values]
+    for most in INSTANTS:
+        step_ms = max((window.to_ms - window.from_ms) // most // MINUTE_MS * MINUTE_MS, LEAST_MS)
+        with suppress(TooMuchError, NotUnderstoodError):
+            answer = api.range(query, window.from_ms, window.to_ms // step_ms * step_ms, step_ms)
+            return [round(at * 1000) for one in answer for at, _count in one.values]
+    return []
 
 
 def _host(one: Series) -> str:
