@@ -101,8 +101,3 @@ def shade_class(shade: Activity | float | None) -> str:
     if isinstance(shade, Activity):
         return activity_class(shade)
     return f"h-{min(SHADES, 1 + int(max(0.0, min(shade, 1.0)) * SHADES))}"
-
-
-def shade_starts() -> tuple[float, ...]:
-    """Share of the scale from which each shade is used."""
-    return tuple(at / SHADES for at in range(SHADES))

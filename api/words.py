@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.activity import Activity
-from core.finding import Effort, Finding, Grade, Status
+from core.finding import Finding, Grade, Status
 from core.readings import WorkloadKey
 
 
@@ -45,12 +45,6 @@ GRADE: Final[dict[Grade, str]] = {
     Grade.B: "fitted here",
     Grade.C: "formula",
     Grade.D: "literature",
-}
-
-EFFORT: Final[dict[Effort, str]] = {
-    Effort.LOW: "effort low",
-    Effort.MEDIUM: "effort medium",
-    Effort.HIGH: "effort high",
 }
 
 

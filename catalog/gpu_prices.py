@@ -221,14 +221,3 @@ def stale_borders_ms() -> frozenset[int]:
 def _stale_from_ms(price: MedianPrice) -> int:
     last = first_day(price.as_of) + timedelta(days=STALE_DAYS + 1)
     return to_ms(datetime(last.year, last.month, last.day, tzinfo=UTC))
-
-
-def stale_warning(price: MedianPrice, now: date) -> str | None:
-    """A sentence when the newest row behind a price is older than 90 days; else None."""
-    days = age_days(price.as_of, now)
-    if days <= STALE_DAYS:
-        return None
-    return (
-        f"The catalogue's price of {price.market_key} is of {price.as_of}, {days} days old: "
-        f"set your own price, or read its range {price.low:.2f} to {price.high:.2f} USD per GPU-hour."
-    )

@@ -16,7 +16,6 @@ from catalog.loader import Cells, packaged, read_rows
 
 FILE: Final = "grid_carbon.csv"
 COLUMNS: Final = ("scope", "code", "iso2", "name", "g_co2e_per_kwh", "year", "method", "source", "license")
-WORLD: Final = "WLD"
 
 
 @dataclass(frozen=True, slots=True)

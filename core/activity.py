@@ -59,9 +59,8 @@ MEMORY_BOUND_DRAM_RATIO: Final = 0.5
 MEMORY_BOUND_TENSOR_RATIO: Final = 0.15
 MEMORY_BOUND_SM_RATIO: Final = 0.3
 """Memory-bound: DRAM ≥ 0.5, tensor < 0.15, SM ≥ 0.3 (R06, GPM variant)."""
-COMPUTE_BOUND_TENSOR_RATIO: Final = 0.4
+COMPUTE_BOUND_MATH_RATIO: Final = 0.4
 COMPUTE_BOUND_SM_RATIO: Final = 0.8
-COMPUTE_BOUND_FP32_RATIO: Final = 0.4
 """Compute-bound: a math pipe ≥ 0.4 (2.3: MFU ≥ 0.4) with SM ≥ 0.5, or SM ≥ 0.8 with DRAM below 0.5."""
 EFFECTIVE_SM_RATIO: Final = 0.5
 EFFECTIVE_DRAM_RATIO: Final = 0.5
@@ -180,7 +179,7 @@ def _by_counters(values: Mapping[str, float], first: str) -> Verdict:
     ):
         return Verdict(Activity.MEMORY_BOUND, counters)
     math = max(tensor or 0.0, fp32 or 0.0)
-    if sm >= EFFECTIVE_SM_RATIO and math >= COMPUTE_BOUND_TENSOR_RATIO:
+    if sm >= EFFECTIVE_SM_RATIO and math >= COMPUTE_BOUND_MATH_RATIO:
         return Verdict(Activity.COMPUTE_BOUND, counters)
     if sm >= COMPUTE_BOUND_SM_RATIO and dram < MEMORY_BOUND_DRAM_RATIO:
         return Verdict(Activity.COMPUTE_BOUND, counters)

@@ -24,7 +24,6 @@ from advisor.estimators.kv_need import OVERHEAD_BYTES
 from advisor.estimators.replicas import UTILIZATION, for_rate
 from core.units import GIB
 
-SMALLEST_BATCH: Final = 8
 LARGEST_BATCH: Final = 1024
 WINDOWS: Final = 3
 PENDING_UP: Final = 50.0

@@ -89,11 +89,6 @@ def bin_of(hour_ms: int) -> int:
     return (hour_ms // HOUR_MS + MONDAY_H) % WEEK_H
 
 
-def bin_name(index: int) -> str:
-    """``Mon 19:00``."""
-    return f"{DAYS[index // 24 % 7]} {index % 24:02d}:00"
-
-
 def weekly(hours: Iterable[Hour]) -> Mapping[int, Sequence[float]]:
     """Active shares by hour of the week, one per week seen."""
     bins: dict[int, list[float]] = {}

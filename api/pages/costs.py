@@ -51,7 +51,6 @@ class CostLine:
     row: CostRow
     count: int
     share: float | None
-    before_usd: Decimal | None
     change_ratio: float | None
     change: str
     bar: Markup
@@ -152,7 +151,6 @@ def lines_of(found: Breakdown, address: Address) -> list[CostLine]:
                 row_of((row.key,), keys, row.lines),
                 row.count,
                 None if cost is None or not total else float(cost / total),
-                was,
                 None if cost is None or not was else float(cost / was) - 1,
                 _change(cost, was, is_known=found.before is not None),
                 meter(

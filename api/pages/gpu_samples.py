@@ -80,15 +80,6 @@ TEXTS: Final[dict[str, Callable[[float], str]]] = {
 }
 
 
-SPELLED: Final = {"sm": "SM", "dram": "DRAM", "pcie": "PCIe", "nvlink": "NVLink", "rx": "in", "tx": "out"}
-
-
-def column_name(metric: str) -> str:
-    """A metric's name without its unit, as people spell it."""
-    words = split(metric)[0].removesuffix(" c").removesuffix(" flags").split()
-    return " ".join(SPELLED.get(word, word) for word in words)
-
-
 def cell(sample: GpuSample, name: str) -> str:
     """One reading with its unit; flags as the reasons they stand for."""
     value = sample.values.get(name)

@@ -44,11 +44,6 @@ class Law:
     promise_batch: float | None
 
     @property
-    def is_fit(self) -> bool:
-        """It was fitted on the engine's own hours."""
-        return self.step is not None and self.step.basis == "fit"
-
-    @property
     def reachable_batch(self) -> float | None:
         """Batch that limit and promise admit; None: neither is known."""
         known = [batch for batch in (self.limit, self.promise_batch) if batch is not None]

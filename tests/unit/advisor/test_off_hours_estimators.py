@@ -12,7 +12,6 @@ from advisor.estimators.off_hours import (
     Block,
     Schedule,
     back_test,
-    bin_name,
     bin_of,
     blocks_of,
     in_common,
@@ -40,8 +39,6 @@ def weeks(count: int, off_from: int = 20, off_to: int = 6, active: float = 1.0) 
 def test_monday_midnight_is_the_first_hour_of_the_week() -> None:
     assert bin_of(MONDAY_MS) == 0
     assert bin_of(MONDAY_MS - HOUR_MS) == WEEK_H - 1
-    assert bin_name(0) == "Mon 00:00"
-    assert bin_name(WEEK_H - 1) == "Sun 23:00"
 
 
 def test_quiet_nights_are_seven_blocks_over_the_end_of_the_week_too() -> None:
