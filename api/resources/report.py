@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
 
 from api.resources.by import By, Keys
-from api.resources.report_cuts import by_activity, evenly
+from api.resources.report_cuts import DIVIDED, energy_by_activity, evenly, time_by_activity
 from api.resources.report_filters import NO_FILTERS, Filters, namespace_of, workload_text
-from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, hourly, parts
+from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, bare, hourly, of_gpus, parts
 from api.resources.report_sum import LineSum, Sums, in_order
 from api.resources.scope import Scope
 from api.words import ACTIVITY, workload_kind
@@ -117,25 +117,44 @@ def _cut(scope: Scope, question: Question) -> Iterator[tuple[Part, Amounts, Acti
     dimensions = {DIMENSION[key] for key in keys} | question.extra
     if question.money:
         dimensions.add("money")
-    amounts = question.amounts
+    need = Need(frozenset(dimensions), question.amounts, question.filters.only(scope.session))
     if By.ACTIVITY in keys:
-        dimensions |= {"gpu", "kind"}
-        spent = (*SPENT_MS, *SPENT_USD) if question.money else SPENT_MS
-        amounts = tuple(dict.fromkeys([*amounts, *spent, *_WITH_ACTIVITY]))
-    need = Need(frozenset(dimensions), amounts, question.filters.only(scope.session))
-    found = _by_engine(scope, need) if By.ENGINE in keys else parts(scope, need)
-    if By.ACTIVITY not in keys:
-        for part, values in found:
-            yield part, values, None
+        yield from _cut_by_activity(scope, question, need)
         return
-    watts = watts_by_activity(scope.session, scope.window) if "energy_mj" in amounts else {}
+    for part, values in _by_engine(scope, need) if By.ENGINE in keys else parts(scope, need):
+        yield part, values, None
+
+
+def _cut_by_activity(
+    scope: Scope, question: Question, need: Need
+) -> Iterator[tuple[Part, Amounts, Activity | None]]:
+    """Time and money from all lines together, energy from those of each GPU: what it is divided by is its own."""
+    is_by_engine = By.ENGINE in question.keys
+    spent = (*SPENT_MS, *SPENT_USD) if question.money else SPENT_MS
+    time = replace(need, dimensions=need.dimensions | {"kind"}, amounts=spent)
+    if not _EFFECTIVE.isdisjoint(need.amounts):
+        # What of mixed and busy time was effective is told of each GPU.
+        time = replace(time, dimensions=time.dimensions | {"gpu"}, amounts=(*spent, *_WITH_TIME))
+    found = _by_engine(scope, time) if is_by_engine else parts(scope, time)
     for part, values in _settled(found):
-        of_gpu = watts.get("" if part.gpu is None else part.gpu.gpu_uuid, {})
-        for activity, cut in by_activity(part, values, of_gpu):
-            yield part, {name: cut.get(name) for name in (*question.amounts, *cut)}, activity
+        for activity, cut in time_by_activity(part, values):
+            yield part, cut, activity
+    if "energy_mj" not in need.amounts:
+        return
+    energy = replace(need, dimensions=need.dimensions | {"kind", "gpu"}, amounts=DIVIDED)
+    of_each = bare(_by_engine(scope, energy), DIVIDED) if is_by_engine else of_gpus(scope, energy)
+    watts = watts_by_activity(scope.session, scope.window)
+    gpus: dict[str, GpuIdentity] = {}
+    if not {"gpu", "host", "model"}.isdisjoint(need.dimensions):
+        gpus = {gpu.identity.gpu_uuid: gpu.identity for gpu in known_gpus(scope.session.connection())}
+    asked = frozenset(need.amounts)
+    for uuid, at_ms, rest, activity, cut in energy_by_activity(of_each, watts, by_gpu=bool(gpus)):
+        part = rest._replace(at_ms=at_ms, gpu=gpus.get(uuid))
+        yield part, {name: value for name, value in cut.items() if name in asked}, activity
 
 
-_WITH_ACTIVITY: Final = ("allocated_ms", "active_ms", "effective_ms", "effective_unknown_ms")
+_EFFECTIVE: Final = frozenset({"effective_ms", "effective_unknown_ms"})
+_WITH_TIME: Final = ("allocated_ms", "active_ms", *sorted(_EFFECTIVE))
 
 
 def _settled(found: Iterator[tuple[Part, Amounts]]) -> Iterator[tuple[Part, Amounts]]:

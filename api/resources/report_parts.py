@@ -125,25 +125,72 @@ def _fitting(lines: Iterable[PricedLine], only: Only) -> Iterator[PricedLine]:
 
 
 def _stored(scope: Scope, found: Reading, need: Need) -> Iterator[tuple[Part, Amounts]]:
-    assert found.stored is not None
-    keys = _keys(need)
-    stretches = _stretches(scope, need, found.stored) if STRETCH in keys else ()
-    rows = list(
-        ledger_sums.line_sums(
-            scope.session,
-            found.stored,
-            keys,
-            need.amounts,
-            without=found.without,
-            only=need.only,
-            stretches=stretches,
-        )
-    )
+    keys, rows = _rows(scope, found, need)
     names = _Names(scope, rows, keys)
     width = len(keys)
     for row in rows:
-        if row[width] is not None:  # a sum over no line at all
-            yield names.part(row), dict(zip(need.amounts, row[width:], strict=True))
+        yield names.part(row), dict(zip(need.amounts, row[width:], strict=True))
+
+
+def _rows(
+    scope: Scope, found: Reading, need: Need, *, apart: bool = False
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Keys of stored sums (or of stored rows ``apart``), and rows of these and of the amounts."""
+    assert found.stored is not None
+    keys = _keys(need)
+    rows = ledger_sums.line_sums(
+        scope.session,
+        found.stored,
+        keys,
+        need.amounts,
+        without=found.without,
+        only=need.only,
+        stretches=_stretches(scope, need, found.stored) if STRETCH in keys else (),
+        apart=apart,
+    )
+    width = len(keys)
+    return keys, [row for row in rows if row[width] is not None]  # None: a sum over no line at all
+
+
+OfGpu = tuple[str, int | None, Part, Sequence[Any]]
+"""A GPU's UUID, ``at_ms`` where time is told apart, what else its lines have in common, and their amounts in order."""
+
+
+def of_gpus(scope: Scope, need: Need) -> Iterator[OfGpu]:
+    """The same as ``parts`` for a need of ``gpu``, bare: a fleet has tens of thousands of them. One may come many times.
+
+    Corrections are not told from what they correct. What has the same in common comes with the same object for it.
+    """
+    found = reading(scope)
+    common: dict[Part, Part] = {}
+    if found.stored is not None:
+        keys, rows = _rows(scope, found, need, apart=need.has("day") or need.has("week"))
+        names = _Names(scope, rows, keys)
+        uuids = {gpu.id: gpu.identity.gpu_uuid for gpu in known_gpus(scope.session.connection())}
+        first, width = keys.index("gpu_id"), len(keys)
+        known: dict[Sequence[Any], Part] = {}
+        for row in rows:
+            rest = known.get(row[first + 1 : width])
+            if rest is None:
+                rest = known[row[first + 1 : width]] = _without_gpu(names.part(row), common)
+            yield uuids[row[first]], row[0] if first else None, rest, row[width:]
+    lines = _fitting(lines_on_the_fly(scope, _narrowed(found, need.only)), need.only)
+    yield from bare(_added(scope, need, lines), need.amounts, common)
+
+
+def bare(
+    found: Iterable[tuple[Part, Amounts]], names: Sequence[str], common: dict[Part, Part] | None = None
+) -> Iterator[OfGpu]:
+    """Parts of GPUs as ``of_gpus`` gives them."""
+    known: dict[Part, Part] = {} if common is None else common
+    for part, amounts in found:
+        uuid = "" if part.gpu is None else part.gpu.gpu_uuid
+        yield uuid, part.at_ms, _without_gpu(part, known), [amounts[name] for name in names]
+
+
+def _without_gpu(part: Part, common: dict[Part, Part]) -> Part:
+    rest = part._replace(at_ms=None, gpu=None, is_correction=False)
+    return common.setdefault(rest, rest)
 
 
 _COLUMNS: Final = (

@@ -85,6 +85,7 @@ def line_sums(
     without: Collection[tuple[int, int]] = (),
     only: Only = ALL,
     stretches: Sequence[int] = (),
+    apart: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of keys, then amounts, of accounting days that begin in a span; corrections among them.
 
@@ -96,8 +97,9 @@ def line_sums(
         without: GPU and accounting day of lines to leave out.
         only: which lines.
         stretches: starts of the stretches of days that the key ``stretch`` tells apart, ascending.
+        apart: weeks and days as they are stored, for keys that leave hardly any to add up: half the time.
     """
-    asked = _Asked(keys, amounts, _only(session, only), tuple(stretches), _walks(only))
+    asked = _Asked(keys, amounts, _only(session, only), tuple(stretches), _walks(only), apart)
     table, starts, left = _kept(session, span, asked, only, {day for _, day in without})
     if starts:
         yield from _rows(session, table, asked, [f"day_ms IN ({_listed(starts)})"])
@@ -114,6 +116,7 @@ class _Asked:
     where: Sequence[str]
     stretches: Sequence[int] = ()
     walks: bool = False
+    apart: bool = False
 
 
 def rates(session: Session) -> dict[int, Rate]:
@@ -252,7 +255,8 @@ def _stretch(starts: Sequence[int]) -> str:
 
 
 def _rows(session: Session, table: str, asked: "_Asked", where: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    is_added_up = table == "ledger_total" and set(asked.keys) == set(KEY)
+    is_apart = asked.apart and (table == "ledger_week" or "day_ms" in asked.keys)
+    is_added_up = is_apart or (table == "ledger_total" and set(asked.keys) == set(KEY))
     columns = [_column(asked, table, name) for name in asked.keys]
     named = [column for column, _ in columns]
     for name in asked.amounts:
