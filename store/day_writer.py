@@ -14,6 +14,7 @@ from core.days import engine_day, gpu_day, host_day, usage_days
 from core.hours import EngineHour, GpuHour, HostHour, UsageHour
 from core.readings import WorkloadKey
 from core.units import DAY_MS
+from store import day_sums
 from store.bulk import replace_rows
 from store.day_rows import engine_day_values, gpu_day_values, host_day_values, usage_day_values
 from store.engine import begin_write
@@ -50,7 +51,7 @@ def mark_days(connection: Connection, kind: str, hours: Iterable[tuple[int, int]
 
 
 def write_days(engine: Engine) -> int:
-    """Fold every marked day from its hours; returns how many.
+    """Fold every marked day from its hours, and add up what goes with days; returns how many were folded.
 
     Days that another process is folding are left to it.
     """
@@ -60,7 +61,7 @@ def write_days(engine: Engine) -> int:
             begin_write(connection)
             marks = _next(connection)
             if not marks:
-                return written
+                break
             for kind, same in groupby(marks, key=lambda mark: mark[0]):
                 _FOLD[kind](connection, [(key, day_ms) for _, key, day_ms in same])
             follow_days(connection, marks)
@@ -72,6 +73,8 @@ def write_days(engine: Engine) -> int:
                 [{"k": kind, "e": key, "d": day_ms} for kind, key, day_ms in marks],
             )
             written += len(marks)
+    day_sums.add_up(engine)
+    return written
 
 
 def _next(connection: Connection) -> list[DayMark]:
@@ -93,6 +96,7 @@ def _fold_gpus(connection: Connection, days: Sequence[tuple[int, int]]) -> None:
         rows.append(gpu_day_values(gpu_day(hours), key))
     _clear(connection, GpuDayRow.__table__, "gpu_id", days)
     replace_rows(connection, GpuDayRow.__table__, rows)
+    day_sums.follow(connection, days)
     _fold_usage(connection, days)
 
 

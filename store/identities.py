@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from core.readings import EngineIdentity, GpuIdentity, WorkloadKey
 from store.dbapi import Connection
 from store.engine_models import Exchanged, exchanged
-from store.keys import attributes_text, workload_key
+from store.keys import DAY_SUMS_LOCK, attributes_text, workload_key
 from store.ledger_late_facts import mark_gpu, mark_workload
 
 _UPSERT_GPU = """
@@ -34,6 +35,19 @@ _UPSERT_ENGINE = """
         settings = excluded.settings,
         gpu_uuids = excluded.gpu_uuids
 """
+
+
+def _became_known(stored: tuple[Any, ...] | None, identity: GpuIdentity) -> int | None:
+    """Key of a GPU that samples told of before anybody said what it is and where: days of it may be priced as that.
+
+    One that moves to another host is none of them: what was charged where it was stays so.
+    """
+    told = (identity.host, identity.model, identity.memory_total_bytes)
+    if stored is None or not any(
+        new is not None and old is None for old, new in zip(stored[1:], told, strict=True)
+    ):
+        return None
+    return int(stored[0])
 
 
 class Identities:
@@ -69,7 +83,10 @@ class Identities:
             if self._known_gpus.get(identity.gpu_uuid) == identity:
                 continue
             self._connection.begin()
-            became_known = self._becomes_known(identity)
+            stored = self._stored(identity)
+            became_known = _became_known(stored, identity)
+            if stored is not None and identity.model not in {None, stored[2]}:
+                self._forget_demand()
             self._connection.execute(
                 _UPSERT_GPU,
                 (
@@ -90,20 +107,18 @@ class Identities:
                 mark_gpu(self._connection, became_known)
             self._known_gpus[identity.gpu_uuid] = identity
 
-    def _becomes_known(self, identity: GpuIdentity) -> int | None:
-        """Key of a GPU that samples told of before anybody said what it is and where: days of it may be priced as that.
-
-        One that moves to another host is none of them: what was charged where it was stays so.
-        """
-        stored = self._connection.fetch(
+    def _stored(self, identity: GpuIdentity) -> tuple[Any, ...] | None:
+        """Key, host, model and memory of a GPU as they are known; None: it is new."""
+        rows = self._connection.fetch(
             "SELECT id, host_id, model, memory_total_bytes FROM gpu WHERE gpu_uuid = ?", (identity.gpu_uuid,)
         )
-        told = (identity.host, identity.model, identity.memory_total_bytes)
-        if not stored or not any(
-            new is not None and old is None for old, new in zip(stored[0][1:], told, strict=True)
-        ):
-            return None
-        return int(stored[0][0])
+        return rows[0] if rows else None
+
+    def _forget_demand(self) -> None:
+        """Hours that are added up by model (``store.day_sums``) are so under another name of one."""
+        if self._connection.dialect == "postgresql":
+            self._connection.fetch("SELECT pg_advisory_xact_lock(?)", (DAY_SUMS_LOCK,))
+        self._connection.execute("DELETE FROM demand_day")
 
     def put_engines(self, identities: Iterable[EngineIdentity]) -> None:
         """Register engines, or complete what is known of them; published settings are merged by name."""

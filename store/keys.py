@@ -3,8 +3,12 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 
 from core.readings import WorkloadKey
+
+DAY_SUMS_LOCK: Final = 0x6770_7579
+"""PostgreSQL's advisory lock of whoever writes sums of days (``store.day_sums``)."""
 
 
 def workload_key(workload: WorkloadKey) -> str:

@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
+
+from store.keys import DAY_SUMS_LOCK
 
 JOBS_LOCK: Final = 0x6770_7577
 LEDGER_LOCK: Final = 0x6770_7578
@@ -23,6 +25,12 @@ def jobs_lock(engine: Engine) -> AbstractContextManager[bool]:
 def ledger_lock(engine: Engine) -> AbstractContextManager[bool]:
     """Hold the lock of whoever writes lines of the ledger; gives False when another process has it."""
     return _held(engine, LEDGER_LOCK, "ledger")
+
+
+def wait_for_day_sums(connection: Connection) -> None:
+    """Until this transaction ends nobody else writes sums of days; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": DAY_SUMS_LOCK})
 
 
 @contextmanager

@@ -14,13 +14,17 @@ from sqlalchemy.exc import OperationalError
 
 from core.clock import from_ms
 from core.units import DAY_MS
+from store.day_sums import WEEK_MS
 from store.engine import begin_write
 from store.models.day_pending import DayPendingRow
+from store.models.demand_day import DemandDayRow
+from store.models.demand_hour import DemandHourRow
 from store.models.engine_day import EngineDayRow
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_day import GpuDayRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
+from store.models.gpu_week import GpuWeekRow
 from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
 from store.models.host_share import HostShareRow
@@ -84,6 +88,10 @@ def purge(engine: Engine, *, now_ms: int, raw_days: int, hour_days: int) -> Purg
             _tell_purged(connection, hour_before_ms)
         for days in (GpuDayRow, EngineDayRow, HostDayRow, HostShareRow, UsageDayRow, DayPendingRow):
             connection.execute(delete(days).where(days.day_ms < hour_before_ms))
+        # A week of which a part is left stays: no window reaches over it any more.
+        connection.execute(delete(GpuWeekRow).where(GpuWeekRow.day_ms + WEEK_MS <= hour_before_ms))
+        connection.execute(delete(DemandDayRow).where(DemandDayRow.day_ms < hour_before_ms))
+        connection.execute(delete(DemandHourRow).where(DemandHourRow.hour_ms < hour_before_ms))
         result.events += connection.execute(
             delete(GpuEventRow).where(GpuEventRow.ts_ms < hour_before_ms)
         ).rowcount

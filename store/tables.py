@@ -8,6 +8,8 @@ from store.models.api_token import ApiTokenRow
 from store.models.base import Base
 from store.models.budget import BudgetRow
 from store.models.day_pending import DayPendingRow
+from store.models.demand_day import DemandDayRow
+from store.models.demand_hour import DemandHourRow
 from store.models.engine import EngineRow
 from store.models.engine_day import EngineDayRow
 from store.models.engine_hour import EngineHourRow
@@ -18,6 +20,7 @@ from store.models.gpu_day import GpuDayRow
 from store.models.gpu_event import GpuEventRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.gpu_sample import GpuSampleRow
+from store.models.gpu_week import GpuWeekRow
 from store.models.host import HostRow
 from store.models.host_day import HostDayRow
 from store.models.host_hour import HostHourRow
@@ -72,6 +75,9 @@ MODELS: Final[tuple[type[Base], ...]] = (
     UsageHourRow,
     DayPendingRow,
     GpuDayRow,
+    GpuWeekRow,
+    DemandDayRow,
+    DemandHourRow,
     EngineDayRow,
     HostDayRow,
     UsageDayRow,

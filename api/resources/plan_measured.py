@@ -4,7 +4,7 @@ Window: 13 weeks of data unless asked otherwise, because a purchase is judged by
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -24,7 +24,7 @@ from ledger.calendar import Calendar
 from ledger.demand import Demand, HourOfGpus, demand_of, present_ms_by_hour
 from ledger.prices import catalogue_price
 from store.known import KnownGpu, known_gpus
-from store.queries.demand import Drawn, HourOfMany, drawn_by_state, hours_of
+from store.queries.demand import Drawn, DrawnByState, HourOfMany, drawn_by_state, hours_of
 from store.queries.hours import bounds
 
 SPAN_MS: Final = 13 * 7 * DAY_MS
@@ -49,12 +49,16 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """GPUs of one model; ``gpu_key`` None where the catalogue has none, then ``name`` is what the driver says."""
+    """GPUs of one model; ``gpu_key`` None where the catalogue has none, then ``name`` is what the driver says.
+
+    ``models`` are what the driver says where the group has every GPU of them; None: it has some alone.
+    """
 
     name: str
     gpu_key: str | None
     gpus: tuple[KnownGpu, ...]
     hours: tuple[HourOfMany, ...]
+    models: frozenset[str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,11 @@ def groups(scope: Scope, gpu_model: str | None = None, host: str | None = None) 
     """
     gpus: dict[str, list[KnownGpu]] = defaultdict(list)
     keys: dict[str, str | None] = {}
+    models: dict[str, set[str | None]] = defaultdict(set)
     for gpu in known_gpus(scope.session.connection()):
         spec = spec_of(gpu.identity)
         key = None if spec is None else spec.gpu_key
+        models[key or gpu.identity.model or "model unknown"].add(gpu.identity.model)
         names = {name.casefold() for name in (gpu.identity.model, key) if name is not None}
         if (
             gpu.identity.is_slice
@@ -109,14 +115,27 @@ def groups(scope: Scope, gpu_model: str | None = None, host: str | None = None) 
         on = "" if host is None else f" on host {host!r}"
         raise UsageError(f"no GPU{of} was seen{on} in this window: gpus lists those there are")
     return [
-        Group(
-            name,
-            keys[name],
-            tuple(gpus[name]),
-            tuple(hours_of(scope.session, scope.window, [gpu.id for gpu in gpus[name]])),
-        )
+        _group(scope, name, keys[name], gpus[name], None if host is not None else _whole(models, name))
         for name in sorted(gpus)
     ]
+
+
+def _whole(models: Mapping[str, set[str | None]], name: str) -> frozenset[str | None] | None:
+    """Models of a group of which no other group has any GPU; None where another has."""
+    own = models[name]
+    shared = any(own & others for other, others in models.items() if other != name)
+    return None if shared else frozenset(own)
+
+
+def _group(
+    scope: Scope,
+    name: str,
+    gpu_key: str | None,
+    gpus: Sequence[KnownGpu],
+    models: frozenset[str | None] | None,
+) -> Group:
+    hours = hours_of(scope.session, scope.window, [gpu.id for gpu in gpus], models)
+    return Group(name, gpu_key, tuple(gpus), tuple(hours), models)
 
 
 def _was_there(gpu: KnownGpu, window: Window) -> bool:
@@ -260,8 +279,11 @@ def _host_share(lookup: PlaceLookup, chosen: Iterable[Group], at_ms: int) -> flo
 
 def _drawn(scope: Scope, chosen: Iterable[Group], wanted: Wanted) -> tuple[Drawn, Drawn]:
     """What was drawn while nobody wanted a GPU, and while it was wanted."""
-    ids = [gpu.id for group in chosen for gpu in group.gpus]
-    found = drawn_by_state(scope.session, scope.window, ids)
+    nothing = Drawn(0.0, 0.0)
+    found = DrawnByState(nothing, nothing, nothing)
+    for group in chosen:
+        ids = [gpu.id for gpu in group.gpus]
+        found += drawn_by_state(scope.session, scope.window, ids, group.models)
     if wanted is Wanted.ALLOCATED:
         return found.empty, found.parked + found.working
     return found.empty + found.parked, found.working

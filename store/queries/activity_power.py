@@ -1,4 +1,4 @@
-"""What GPUs drew in each activity: seconds and joules of days, and of hours where no day row says it."""
+"""What GPUs drew in each activity: seconds and joules of weeks and days, and of hours where no day row says it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,10 +9,12 @@ from sqlalchemy.orm import Session
 from core.activity import Activity
 from core.evidence import Window
 from core.units import DAY_MS
+from store.day_sums import WEEK_MS, week_of
 from store.models.day_pending import DayPendingRow
 from store.models.gpu import GpuRow
 from store.models.gpu_day import GpuDayRow
 from store.models.gpu_hour import GpuHourRow
+from store.models.gpu_week import GpuWeekRow
 from store.queries.hours import within
 from store.queries.plain_rows import plain_rows
 
@@ -35,11 +37,12 @@ def watts_by_activity(session: Session, window: Window) -> Watts:
     return found
 
 
-Piece = tuple[type[GpuDayRow] | type[GpuHourRow], list[ColumnElement[bool]]]
+Row = type[GpuWeekRow] | type[GpuDayRow] | type[GpuHourRow]
+Piece = tuple[Row, list[ColumnElement[bool]]]
 
 
 def _pieces(session: Session, window: Window) -> list[Piece]:
-    """Whole UTC days from their rows; the window's edges and days that wait to be made from hours."""
+    """Whole UTC weeks, then days, from their rows; the window's edges and days that wait to be made from hours."""
     first, last = -(-window.from_ms // DAY_MS) * DAY_MS, window.to_ms // DAY_MS * DAY_MS
     if last <= first:
         return [(GpuHourRow, list(within(GpuHourRow.hour_ms, window)))]
@@ -50,20 +53,29 @@ def _pieces(session: Session, window: Window) -> list[Piece]:
             .distinct()
         ).scalars()
     )
-    days = [GpuDayRow.day_ms >= first, GpuDayRow.day_ms < last]
-    if pending:
-        days.append(GpuDayRow.day_ms.not_in(pending))
+    touched = {week_of(day) for day in pending}
+    weeks = [
+        week
+        for week in range(week_of(first + WEEK_MS - DAY_MS), last - WEEK_MS + 1, WEEK_MS)
+        if week not in touched
+    ]
+    in_weeks = {day for week in weeks for day in range(week, week + WEEK_MS, DAY_MS)}
+    days = [day for day in range(first, last, DAY_MS) if day not in pending and day not in in_weeks]
     spans = [(window.from_ms, first), (last, window.to_ms), *((day, day + DAY_MS) for day in sorted(pending))]
-    edges: list[Piece] = [
+    pieces: list[Piece] = [
         (GpuHourRow, list(within(GpuHourRow.hour_ms, Window(start, end))))
         for start, end in spans
         if start < end
     ]
-    return [(GpuDayRow, days), *edges]
+    if days:
+        pieces.append((GpuDayRow, [GpuDayRow.day_ms.in_(days)]))
+    if weeks:
+        pieces.append((GpuWeekRow, [GpuWeekRow.day_ms.in_(weeks)]))
+    return pieces
 
 
 def _sums(
-    session: Session, row: type[GpuDayRow] | type[GpuHourRow], where: Sequence[ColumnElement[bool]]
+    session: Session, row: Row, where: Sequence[ColumnElement[bool]]
 ) -> list[tuple[str, *tuple[float | None, ...]]]:
     columns = [func.sum(getattr(row, f"{one.value}_{unit}")) for unit in "sj" for one in _ACTIVITIES]
     inner = select(row.gpu_id, *columns).where(*where).group_by(row.gpu_id).subquery()
