@@ -45,7 +45,9 @@ class Counted(NotEvaluated):
 def counted(rule_id: str, missing: tuple[str, ...], count: int, one: str, many: str) -> Counted:
     """What could not be judged of ``count`` subjects, at least one; arguments as of ``Counted``."""
     why = one if count == 1 else many.replace("{count}", str(count))
-    return Counted(rule_id, Subject("fleet", "fleet", "the fleet"), missing, why, count, one, many)
+    return Counted(
+        rule_id, Subject("fleet", "fleet", "the fleet"), missing, why, count=count, one=one, many=many
+    )
 
 
 Verdict = Finding | NotEvaluated

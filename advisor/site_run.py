@@ -16,6 +16,7 @@ from advisor.limits_book import LimitsBook
 from advisor.model import Rule
 from advisor.roster import Roster
 from advisor.rules import RULES
+from advisor.said_twice import said_once
 from advisor.track_record import TrackRecord, scaled_all
 from advisor.waterfall import Spend
 from advisor.whole_hosts import merged
@@ -184,7 +185,8 @@ class SiteRun:
         """Everything that was found, with what was left out said as such.
 
         Claims are scaled by their rule's record, then what is excluded is left out, then findings on all GPUs of a host
-        become one, and last what is worth too little is left out: a node's worth, not a GPU's.
+        become one, what two rules say of the same replicas is said once, and last what is worth too little is left out:
+        a node's worth, not a GPU's.
         """
         made = self._main.advice()
         findings, silent = list(made.findings), list(made.not_evaluated)
@@ -205,7 +207,7 @@ class SiteRun:
             for finding in self._merged(those)
         ]
         kept: list[Finding] = []
-        for finding in self._merged(asked):
+        for finding in said_once(self._merged(asked), self._followed):
             why = self._covered.get((finding.rule_id, finding.cause, finding.subject.id))
             why = why or self._too_small(finding)
             if why is None:

@@ -184,12 +184,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class NotEvaluated:
-    """A rule that could not judge a subject: what is missing and why that matters. Never silence."""
+    """A rule that could not judge a subject: what is missing and why that matters. Never silence.
+
+    ``denies``: the data were there and speak against it, so that what was found of the subject before is over.
+    """
 
     rule_id: str
     subject: Subject
     missing: tuple[str, ...]
     why: str
+    denies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

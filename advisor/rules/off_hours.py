@@ -50,6 +50,8 @@ from core.finding import Effort, Finding, NotEvaluated, Risk
 RULE_ID: Final = "off-hours"
 MOSTLY_IN_COMMON_RATIO: Final = 0.8
 """Of the longest off hours of its GPUs, those that all have: with fewer a host has no schedule of its own (ours)."""
+HABIT: Final = ("a habit that repeats",)
+"""What is missing where the last week does not bear the schedule out: no lack of data, but what they say."""
 Refusal = tuple[tuple[str, ...], str]
 
 
@@ -95,7 +97,7 @@ def evaluate(evidence: Evidence, limits: OffHoursLimits) -> Iterator[Verdict]:
         if isinstance(judged, Habit):
             habits[gpu.gpu_uuid] = judged
         elif judged is not None:
-            yield NotEvaluated(RULE_ID, gpu_subject(gpu), *judged)
+            yield NotEvaluated(RULE_ID, gpu_subject(gpu), *judged, denies=judged[0] == HABIT)
     if habits:
         yield from _findings(evidence, habits, engines, standing, limits)
 
@@ -186,15 +188,14 @@ def _thin(evidence: Evidence, gpu: GpuEvidence, limits: OffHoursLimits) -> Refus
 def _unrepeated(habit: Habit, schedule: Schedule, limits: OffHoursLimits) -> Refusal | None:
     """Why the last week does not bear the habit out; None when it does."""
     tested = habit.tested
-    missing = ("a habit that repeats",)
     if tested is None:
-        return missing, (
+        return HABIT, (
             f"{schedule.off_h} hours of the week look idle, but the weeks before the last alone do not show them."
         )
     if tested.seen_h < limits.min_coverage_ratio * WEEK_H:
         return ("samples",), f"Only {tested.seen_h:.0f} hours of the last week can test a schedule."
     if tested.wrongly_off_min > limits.max_wrongly_off_min:
-        return missing, (
+        return HABIT, (
             f"A schedule from the earlier weeks would have cut off {tested.wrongly_off_min:.0f} minutes of work in the"
             f" last week; {limits.max_wrongly_off_min:.0f} are allowed."
         )

@@ -22,7 +22,7 @@ from api.pages.period import PeriodLink, period_bar
 from api.pages.view import Address, View, ViewDep
 from api.rec_row import RecommendationRow, rows_of
 from api.resources.host_detail import HostDetail, HostUse, host_detail
-from api.resources.report_sum import ratio
+from api.resources.report_sum import Sums, ratio
 from api.templating import render
 from core.activity import Activity
 from core.errors import UsageError
@@ -159,7 +159,7 @@ def tiles(detail: HostDetail) -> tuple[Tile, ...]:
 def uses_of(uses: Sequence[HostUse], host: str | None, address: Address) -> tuple[UseLine, ...]:
     """Who used it, the most expensive first; pure."""
     cost = sum((one.total.spend_usd or Decimal(0) for one in uses), Decimal(0))
-    sums = {(one.key,): replace(one.total, label=one.label) for one in uses}
+    sums: Sums = {(one.key,): replace(one.total, label=one.label) for one in uses}
     rows = breakdown.rows_of(sums, lambda lines: lines.spend_usd)
     return tuple(_use(row, cost, host, address) for row in rows)
 

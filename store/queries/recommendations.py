@@ -76,7 +76,7 @@ def record(
     A finding keeps its status while it is found again; one that was done is reopened when it is still found
     ``DONE_GRACE_MS`` later, and one that was set aside returns when the facts changed: it saves more than
     ``GROWN_RATIO`` times what it did then, or its cause is another one (a finding of its own). An open one that is no longer found is gone, unless its subject was not judged in this
-    run. A snooze that ran out ends.
+    run; where the data deny it, the reason is kept. A snooze that ran out ends.
 
     Args:
         session: where.
@@ -103,7 +103,8 @@ def record(
             _change(
                 session, row, Status.REOPENED, now, f"the facts changed since it was {row.status}: {grown}"
             )
-    silent = {(item.rule_id, item.subject.kind, item.subject.id) for item in advice.not_evaluated}
+    refused = {(item.rule_id, item.subject.kind, item.subject.id): item for item in advice.not_evaluated}
+    silent = {key for key, item in refused.items() if not item.denies}
     inside = {
         (finding.rule_id, uuid): finding.subject.label
         for finding in advice.findings
@@ -119,6 +120,8 @@ def record(
         if fingerprint not in found and told and row.status in _LIVE and _was_judged(row, judged):
             host = inside.get((row.rule_id, row.subject_id))
             note = "no longer found" if host is None else f"part of what is found of {host} as a whole"
+            denied = refused.get((row.rule_id, row.subject_kind, row.subject_id))
+            note = note if denied is None else denied.why
             _change(session, row, Status.GONE, now, note)
     session.flush()
 

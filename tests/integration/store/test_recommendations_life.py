@@ -132,6 +132,14 @@ def test_a_rule_that_could_not_judge_leaves_its_finding_open(session: Session) -
     assert only(session).status is Status.GONE
 
 
+def test_a_rule_that_has_the_data_and_denies_it_ends_its_finding_with_the_reason(session: Session) -> None:
+    run(session, 0, FINDING)
+    denied = NotEvaluated(FINDING.rule_id, FINDING.subject, ("a habit",), "It has ended.", denies=True)
+    run(session, 1, not_evaluated=(denied,))
+    assert only(session).status is Status.GONE
+    assert kept.events(session, only(session).id)[-1].note == "It has ended."
+
+
 def test_a_rule_that_could_not_judge_anything_leaves_its_findings_open(session: Session) -> None:
     run(session, 0, FINDING)
     silent = NotEvaluated(FINDING.rule_id, Subject("fleet", "fleet"), ("price",), "no price")

@@ -104,6 +104,7 @@ def test_a_last_week_of_night_work_is_refused_with_its_minutes() -> None:
     assert not found(advice, RULE)
     (refusal,) = refused(advice, RULE)
     assert refusal.missing == ("a habit that repeats",)
+    assert refusal.denies
     assert "420 minutes" in refusal.why
 
 
