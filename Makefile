@@ -44,8 +44,9 @@ types: $(VENV)/.dev ## mypy, strict
 imports: $(VENV)/.dev ## import order of the house
 	@$(BIN)/lint-imports
 
+# Three at once on two cores: a third of the tests wait for clocks and for killed processes.
 tests: $(VENV)/.dev ## pytest, both databases
-	@$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev ## benchmarks; figures are quoted in bench/README.md
 	@$(BIN)/python -m bench.run
