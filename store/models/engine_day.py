@@ -1,6 +1,6 @@
 """Days of LLM engines."""
 
-from sqlalchemy import ForeignKey, Integer, LargeBinary
+from sqlalchemy import ForeignKey, Index, Integer, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from store.models.base import Base
@@ -11,7 +11,15 @@ class EngineDayRow(EngineFigures, Base):
     """``core.days.EngineDay`` as a row; ``hourly`` packs seconds and median batch of its 24 hours (``store.day_rows``)."""
 
     __tablename__ = "engine_day"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+    __table_args__ = (
+        # Sums of months of every engine are read from the index alone: a row is mostly histograms.
+        Index(
+            "ix_engine_day_sums",
+            *("engine_id", "day_ms", "busy_s", "generated_tokens", "busy_generated_tokens"),
+            *("preemption_count", "busy_energy_j"),
+        ),
+        {"sqlite_with_rowid": False},
+    )
 
     engine_id: Mapped[int] = mapped_column(
         Integer, ForeignKey("engine.id"), primary_key=True, autoincrement=False
