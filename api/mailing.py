@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from sqlalchemy import Engine
@@ -17,7 +18,7 @@ from api.resources.recipients import everybody, matching
 from api.slack import Point, slack_json
 from api.smtp import MailError
 from core.clock import iso
-from core.errors import GpuwiseError, UsageError
+from core.errors import GpuwiseError, NotFoundError, UsageError
 from core.outbox import Channel, MessageKind
 from core.ownership import Owner
 from core.settings import Settings
@@ -50,6 +51,31 @@ class Reports:
     until_ms: int | None = None
 
 
+class Fate(StrEnum):
+    """What becomes of a recipient's weekly report."""
+
+    GOES = "goes"
+    BEFORE = "mailed-before"
+    QUIET = "nothing-to-say"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One recipient, its report, and whether it gets it."""
+
+    recipient: Recipient
+    report: WeeklyReport
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every recipient; sentences about reports that could not be made."""
+
+    lines: list[PlanLine]
+    problems: list[str]
+
+
 def send_weekly(
     engine: Engine,
     settings: Settings,
@@ -75,7 +101,7 @@ def send_weekly(
     Raises:
         MailError: the mail server could not be used; what waits is tried again by the job ``mail``.
         GpuwiseError: an owner's report could not be made; the others went out.
-        UsageError: ``to`` is no address.
+        UsageError: ``to`` is no address. NotFoundError: it is a number that no recipient has.
     """
     with session_scope(engine) as session:
         people = addressed(session, settings, now_ms, to, only)
@@ -152,7 +178,7 @@ def addressed(
     """Who gets a weekly report now, whatever went out before; the arguments are those of ``send_weekly``.
 
     Raises:
-        UsageError: ``to`` is no address.
+        UsageError: ``to`` is no address. NotFoundError: it is a number that no recipient has.
     """
     people = [one for one in everybody(session, settings) if only is None or one.audience in only]
     if to is None:
@@ -160,6 +186,8 @@ def addressed(
     found = matching(people, to)
     if found:
         return [replace(one, quiet_week=QuietWeek.LINE) for one in found]
+    if to.isdecimal():
+        raise NotFoundError(f"--to: no recipient {to}: gpuwise recipients lists them")
     try:
         return [
             Recipient(None, plain_address(to), audience, quiet_week=QuietWeek.LINE)
@@ -171,27 +199,58 @@ def addressed(
 
 def _made(reports: Reports, people: Sequence[Recipient], *, again: bool) -> Made:
     """One report per audience, one message per recipient that has none of the period."""
-    session, settings, now_ms = reports.session, reports.settings, reports.now_ms
-    drafts: list[Draft] = []
-    mailed_before = quiet = 0
-    subjects: list[str] = []
-    problems: list[str] = []
+    found = _planned(reports, people, again=again)
+    fates = [one.fate for one in found.lines]
+    drafts = [
+        _draft(one.report, reports.settings, reports.now_ms, one.recipient)
+        for one in found.lines
+        if one.fate is Fate.GOES
+    ]
+    subject = found.lines[0].report.subject if found.lines else ""
+    return Made(
+        tuple(drafts), fates.count(Fate.BEFORE), fates.count(Fate.QUIET), subject, tuple(found.problems)
+    )
+
+
+def planned(
+    reports: Reports,
+    *,
+    again: bool = False,
+    to: str | None = None,
+    only: Collection[Owner | None] | None = None,
+) -> Plan:
+    """Who would get what now, and why others would not; the arguments are those of ``send_weekly``.
+
+    Raises:
+        UsageError: ``to`` is no address. NotFoundError: it is a number that no recipient has.
+    """
+    people = addressed(reports.session, reports.settings, reports.now_ms, to, only)
+    return _planned(reports, people, again=again)
+
+
+def _planned(reports: Reports, people: Sequence[Recipient], *, again: bool) -> Plan:
+    found = Plan([], [])
     for audience, of_audience in _by_audience(people).items():
         try:
-            report = weekly(session, settings, now_ms, audience, until_ms=reports.until_ms)
+            report = weekly(
+                reports.session, reports.settings, reports.now_ms, audience, until_ms=reports.until_ms
+            )
         except GpuwiseError as error:
-            problems.append(f"report of {'the fleet' if audience is None else audience.name}: {error}")
+            found.problems.append(f"report of {_whose(audience)}: {error}")
             continue
-        subjects.append(report.subject)
-        there = set() if again else mail.known(session, MessageKind.WEEKLY, report.period)
+        there = set() if again else mail.known(reports.session, MessageKind.WEEKLY, report.period)
         for one in of_audience:
+            fate = Fate.GOES
             if (audience, one.key) in there:
-                mailed_before += 1
+                fate = Fate.BEFORE
             elif not report.has_news and one.quiet_week is QuietWeek.SKIP:
-                quiet += 1
-            else:
-                drafts.append(_draft(report, settings, now_ms, one))
-    return Made(tuple(drafts), mailed_before, quiet, next(iter(subjects), ""), tuple(problems))
+                fate = Fate.QUIET
+            found.lines.append(PlanLine(one, report, fate))
+    return found
+
+
+def _whose(audience: Owner | None) -> str:
+    return "the fleet" if audience is None else audience.name
 
 
 def _by_audience(people: Iterable[Recipient]) -> dict[Owner | None, list[Recipient]]:

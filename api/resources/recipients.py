@@ -216,7 +216,7 @@ def _until(text: str | None, settings: Settings, now_ms: int) -> int | None:
     until = moment(text, settings.accounting_time_zone, now_ms, "paused_until")
     if until <= now_ms:
         raise UsageError(
-            f"paused_until is {text!r}, which is over: give a later time or day, or leave it empty to go on"
+            f"paused_until is {text!r}, which is over: give a later time or day (an age such as 7d counts back), or leave it empty to go on"
         )
     return until
 

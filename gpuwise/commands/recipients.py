@@ -18,8 +18,8 @@ RECIPIENTS: Final = (
     Column("audience", "OF"),
     Column("gets", "GETS"),
     Column("quiet_week", "QUIET WEEK"),
-    Column("paused", "PAUSED UNTIL"),
-    Column("last", "LAST MESSAGE"),
+    Column("paused", "PAUSED UNTIL (UTC)"),
+    Column("last", "LAST MESSAGE (UTC)"),
     Column("note", "NOTE"),
 )
 NONE: Final = "Nobody gets mail. Add somebody: gpuwise recipients add ADDRESS"

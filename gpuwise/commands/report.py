@@ -4,21 +4,20 @@ import json
 import re
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from core import logs
 from core.errors import GpuwiseError, UsageError
 from core.settings import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sqlalchemy.orm import Session
 
+    from api.mailing import Plan
     from api.report_model import WeeklyReport
     from core.ownership import Owner
-    from core.user_recipient import Recipient
 
 
 @click.group()
@@ -35,7 +34,7 @@ def report() -> None:
     is_flag=True,
     help="Mail it to its recipients, once per period: everybody's report, or that of --owner or --fleet alone.",
 )
-@click.option("--dry-run", is_flag=True, help="With --send: say who would get what, and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Say who would get what, and send nothing.")
 @click.option("--again", is_flag=True, help="With --send: also to whom it went already.")
 @click.option(
     "--to",
@@ -67,8 +66,8 @@ def weekly(
     from store.engine import make_engine, session_scope
     from store.schema import ensure_ready
 
-    if (again or dry_run or to is not None) and not send:
-        raise UsageError("--again, --to and --dry-run say how to mail: give --send too")
+    if (again or to is not None) and not (send or dry_run):
+        raise UsageError("--again and --to say how to mail: give --send too, or --dry-run")
     if (owner is not None) + fleet + every > 1:
         raise UsageError("--owner, --fleet and --all say of whom: give one")
     settings = load({"database_url": database_url})
@@ -76,22 +75,23 @@ def weekly(
     engine = make_engine(settings.database_url)
     with session_scope(engine) as session:
         only = _audiences(session, owner, every=every)
-        if out or as_json or not send:
+        if out or (not dry_run and (as_json or not send)):
             from api import report as reports
 
             made = [reports.weekly(session, settings, now_ms(), one) for one in only]
-            _print(made, out, as_json=as_json, is_many=every, quiet=send)
+            _print(made, out, as_json=as_json and not dry_run, is_many=every, quiet=send or dry_run)
         if dry_run:
-            from api.mailing import addressed
+            from api.mailing import Reports, planned
 
-            people = addressed(session, settings, now_ms(), to, only if owner or fleet else None)
-            _say_dry(people, as_json=as_json)
+            of = Reports(session, settings, now_ms())
+            _say_dry(planned(of, again=again, to=to, only=only if owner or fleet else None), as_json=as_json)
     if send and not dry_run:
         from api.mailing import send_weekly
 
-        told = send_weekly(
-            engine, settings, now_ms(), again=again, to=to, only=only if owner or fleet else None
-        )
+        with logs.silenced("api.outgoing"):
+            told = send_weekly(
+                engine, settings, now_ms(), again=again, to=to, only=only if owner or fleet else None
+            )
         click.echo(told, err=as_json)
     return 0
 
@@ -131,11 +131,36 @@ def file_name(report: "WeeklyReport") -> str:
     return f"owner-{plain}-{mark}" if plain != report.audience.name else f"owner-{plain}"
 
 
-def _say_dry(people: "Sequence[Recipient]", *, as_json: bool) -> None:
-    for one in people:
-        whose = "the whole fleet" if one.audience is None else one.audience.name
-        click.echo(f"dry run: the report of {whose} would go to {one.shown}", err=as_json)
-    if not people:
+WHAT: Final = {
+    "goes": "would go to {to}: {subject}",
+    "mailed-before": "went to {to} before",
+    "nothing-to-say": "has nothing to say, and {to} asked for no mail then",
+}
+"""Of a dry run, by what would become of a report."""
+
+
+def _say_dry(found: "Plan", *, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {
+                "to": one.recipient.shown,
+                "recipient_id": one.recipient.id,
+                "owner": None if one.recipient.audience is None else one.recipient.audience.team,
+                "project": None if one.recipient.audience is None else one.recipient.audience.project or None,
+                "period": one.report.period,
+                "subject": one.report.subject,
+                "what": one.fate.value,
+            }
+            for one in found.lines
+        ]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    for one in () if as_json else found.lines:
+        whose = "the whole fleet" if one.recipient.audience is None else one.recipient.audience.name
+        what = WHAT[one.fate].format(to=one.recipient.shown, subject=one.report.subject)
+        click.echo(f"dry run: the report of {whose} {what}")
+    for problem in found.problems:
+        click.echo(f"dry run: {problem}", err=True)
+    if not (found.lines or found.problems):
         click.echo(
             "dry run: nobody would get it (gpuwise recipients add ADDRESS, or report_recipients)", err=as_json
         )

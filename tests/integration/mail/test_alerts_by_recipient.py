@@ -3,9 +3,11 @@
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
@@ -222,3 +224,32 @@ def test_a_server_that_refuses_the_login_tells_nobody_and_loses_nothing(broken: 
         job.run(broken, site(free_port()), NOW)
     with mails(broken, Inbox()) as look:
         assert look(10 * MINUTE_MS) == [ANN]
+
+
+def test_the_command_tells_who_heard_who_refused_and_from_when_again(
+    broken: Engine, ready_database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from gpuwise.commands import alerts as module
+
+    def say() -> list[str]:
+        answer = CliRunner().invoke(module.alerts, ["--database-url", ready_database])
+        assert answer.exit_code == 0, answer.output
+        return [" ".join(line.split()) for line in answer.stdout.splitlines()]
+
+    toml = tmp_path / "gpuwise.toml"
+    toml.write_text('alert_kinds = ["agent-silent"]\n')
+    monkeypatch.setenv("GPUWISE_CONFIG", str(toml))
+    monkeypatch.setattr(module, "now_ms", lambda: NOW + HOUR_MS)
+    assert say()[1].endswith("No agent reports any more nobody")
+    for name in ("ann", "bob", "eve"):
+        add(broken, f"{name}@example.org")
+    assert say()[1].endswith("to tell: ann@example.org, bob@example.org and 1 more")
+    bad = dict.fromkeys((ANN, BOB, "eve@example.org"), "550 no such person")
+    with mails(broken, Inbox(rcpt=bad)) as look:
+        look(0)
+    assert " refused 2026-10-06 04:00" in say()[1]
+    assert "1 that nobody took: gpuwise recipients says why" in say()
+    with mails(broken, Inbox()) as look:
+        assert len(look(DAY_MS + MINUTE_MS)) == 3
+    monkeypatch.setattr(module, "now_ms", lambda: NOW + 2 * DAY_MS)
+    assert "ann@example.org, bob@example.org and 1 more, 2026-10-06 04:01 2026-10-13 04:01" in say()[1]
