@@ -1,8 +1,10 @@
 """Good values for pages of money: two teams, nobody, a gap, three days."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 from api.pages.breakdown import Asked, Breakdown, Bucket, layers_of, rows_of
+from api.resources.budgets import BudgetView
 from api.resources.by import By
 from api.resources.idle_sharing import IdlePolicy
 from api.resources.report_filters import NO_FILTERS
@@ -76,3 +78,36 @@ def breakdown(*labels: str, by: By = By.OWNER, rate: Rate | None = RATE) -> Brea
         totals=totals,
         layers=layers_of(shown, cells, DAYS, totals, figure, by=by),
     )
+
+
+def budget(**changes: object) -> BudgetView:
+    """A budget of a team that is at risk in November."""
+    base = BudgetView(
+        id=3,
+        name="Research",
+        scope_kind="team",
+        scope_value="research",
+        amount_usd=Decimal(1000),
+        from_month="2025-10",
+        to_month=None,
+        note="",
+        month="2025-11",
+        status="at_risk",
+        spent_usd=Decimal(700),
+        spent_ratio=0.7,
+        p10_usd=Decimal(950),
+        p50_usd=Decimal(1100),
+        p90_usd=Decimal(1200),
+        breaks_on="2025-11-27",
+        breaks_earliest="2025-11-25",
+        breaks_latest=None,
+        left_usd=Decimal(300),
+        left_usd_per_day=Decimal("27.27"),
+        days_left=11,
+        is_over=False,
+        data_until=None,
+        history_days=40,
+        left_out_days={},
+        why=None,
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from api.pages.filters import filter_bar
 from api.pages.forms import FormState
 from api.pages.frame import Frame
 from api.pages.view import Address
-from api.resources.budgets import BudgetStanding, BudgetView, FormerMonth
+from api.resources.budgets import BudgetStanding, FormerMonth
 from api.resources.by import By
 from api.resources.cost_parts import CostParts, EnergyPart, PricePart
 from api.resources.costs import row_of
@@ -87,34 +87,7 @@ def parts_page(frame: Frame, label: str = "research") -> cost_parts.CostPartsPag
     )
 
 
-VIEW = BudgetView(
-    id=3,
-    name="Research",
-    scope_kind="team",
-    scope_value="research",
-    amount_usd=Decimal(1000),
-    from_month="2025-10",
-    to_month=None,
-    note="",
-    month="2025-11",
-    status="at_risk",
-    spent_usd=Decimal(700),
-    spent_ratio=0.7,
-    p10_usd=Decimal(950),
-    p50_usd=Decimal(1100),
-    p90_usd=Decimal(1200),
-    breaks_on="2025-11-27",
-    breaks_earliest="2025-11-25",
-    breaks_latest=None,
-    left_usd=Decimal(300),
-    left_usd_per_day=Decimal("27.27"),
-    days_left=11,
-    is_over=False,
-    data_until=None,
-    history_days=40,
-    left_out_days={},
-    why=None,
-)
+VIEW = money.budget()
 OUTLOOK = Outlook(
     Decimal(700),
     Range(Decimal(950), Decimal(1100), Decimal(1200)),

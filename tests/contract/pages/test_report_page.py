@@ -30,6 +30,7 @@ from store.queries.advice_life import LifeStep
 from store.queries.mail import Logged
 from store.queries.verifications import KeptVerification
 from tests.contract import page_fixtures as good
+from tests.contract.pages import money_fixtures as money
 from tests.contract.report_fixtures import week_of
 
 TEN_KB = "n" * 10_000
@@ -72,35 +73,15 @@ SENT = Logged(
 
 
 def budget(**changes: object) -> BudgetView:
-    base = BudgetView(
-        id=1,
-        name="Research",
-        scope_kind="team",
-        scope_value="research",
-        amount_usd=usd(42_000),
-        from_month="2026-10",
-        to_month=None,
-        note="",
-        month="2026-11",
-        status="at_risk",
-        spent_usd=usd(30_000),
-        spent_ratio=0.71,
-        p10_usd=usd(41_000),
-        p50_usd=usd(43_000),
-        p90_usd=usd(45_000),
-        breaks_on="2026-11-28",
-        breaks_earliest=None,
-        breaks_latest=None,
-        left_usd=usd(12_000),
-        left_usd_per_day=None,
-        days_left=9,
-        is_over=False,
-        data_until=None,
-        history_days=29,
-        left_out_days={},
-        why=None,
-    )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    """As the money pages' own, by the figures that the report prints."""
+    figures = {
+        "amount_usd": usd(42_000),
+        "spent_usd": usd(30_000),
+        "breaks_on": "2026-11-28",
+        "month": "2026-11",
+    }
+    ends = {"p10_usd": usd(41_000), "p50_usd": usd(43_000), "p90_usd": usd(45_000), "left_usd": usd(12_000)}
+    return money.budget(**(figures | ends | changes))
 
 
 def test_the_page_shows_the_audience_its_recipients_and_what_was_sent() -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from fleet_for_tests import NOW, fill, settings_for
+from server_for_tests import serving
 from starlette.testclient import TestClient
 
 from api.app import create_app
 from api.resources.scope import Scope, scope_of
+from gpuwise.__main__ import main
 from store.engine import dispose_engine, make_engine, session_scope
 
 
@@ -25,6 +27,20 @@ def filled_scope(filled_database: str) -> Iterator[Scope]:
     """A scope over all its data, on each kind of database."""
     with session_scope(make_engine(filled_database)) as session:
         yield scope_of(session, settings_for(filled_database), NOW)
+
+
+@pytest.fixture(params=["database", "server"])
+def advised_place(
+    request: pytest.FixtureRequest, filled_database: str, capsys: pytest.CaptureFixture[str]
+) -> Iterator[tuple[str, str]]:
+    """Options that say where the small fleet with its recommendations is; the same database behind both."""
+    assert main(["advise", "--database-url", filled_database]) == 0
+    capsys.readouterr()
+    if request.param == "database":
+        yield "--database-url", filled_database
+        return
+    with serving(filled_database) as address:
+        yield "--server", address
 
 
 @pytest.fixture(scope="module")

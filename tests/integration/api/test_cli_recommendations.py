@@ -1,35 +1,20 @@
 """``gpuwise recommendations`` on a database and on a server: every step, with who and why."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from server_for_tests import serving
 
 from gpuwise.__main__ import main
 
 Say = Callable[..., Any]
 
 
-@pytest.fixture(params=["database", "server"])
-def place(
-    request: pytest.FixtureRequest, filled_database: str, capsys: pytest.CaptureFixture[str]
-) -> Iterator[tuple[str, str]]:
-    """Where the recommendations are, as options; the same database behind both."""
-    assert main(["advise", "--database-url", filled_database]) == 0
-    capsys.readouterr()
-    if request.param == "database":
-        yield "--database-url", filled_database
-        return
-    with serving(filled_database) as address:
-        yield "--server", address
-
-
 @pytest.fixture
-def say(place: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> Say:
+def say(advised_place: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> Say:
     def said(*words: str, code: int = 0) -> Any:
-        assert main(["recommendations", *words, "--json", *place]) == code
+        assert main(["recommendations", *words, "--json", *advised_place]) == code
         out, err = capsys.readouterr()
         return json.loads(out) if code == 0 else err
 
@@ -61,9 +46,9 @@ def test_a_life_by_hand(say: Say) -> None:
     assert int(id_) not in [one["id"] for one in say("list", "--status", "open")]
 
 
-def test_mistakes_are_sentences(say: Say, place: tuple[str, str]) -> None:
+def test_mistakes_are_sentences(say: Say, advised_place: tuple[str, str]) -> None:
     """What a server refuses has failed there (1); what is refused here was asked wrongly (2)."""
-    code = 1 if place[0] == "--server" else 2
+    code = 1 if advised_place[0] == "--server" else 2
     id_ = first(say)
     assert "no recommendation 9999" in say("claim", "9999", code=code)
     assert "no recommendation 9999" in say("show", "9999", code=code)
@@ -81,27 +66,29 @@ def test_a_server_lists_what_its_database_holds(
     assert say("list") == rows
 
 
-def test_people_read_tables(place: tuple[str, str], say: Say, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["recommendations", "list", *place]) == 0
+def test_people_read_tables(
+    advised_place: tuple[str, str], say: Say, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["recommendations", "list", *advised_place]) == 0
     assert capsys.readouterr().out.startswith("ID  STATUS")
-    assert main(["recommendations", "track-record", *place]) == 0
+    assert main(["recommendations", "track-record", *advised_place]) == 0
     assert capsys.readouterr().out.startswith("Nothing has been verified yet")
     assert {row["applied"] for row in say("track-record")} == {False}
     id_ = first(say)
-    assert main(["recommendations", "claim", id_, "--who", "Ada", *place]) == 0
+    assert main(["recommendations", "claim", id_, "--who", "Ada", *advised_place]) == 0
     assert capsys.readouterr().out.rstrip().endswith(": claimed")
-    assert main(["recommendations", "show", id_, *place]) == 0
+    assert main(["recommendations", "show", id_, *advised_place]) == 0
     assert "claimed" in capsys.readouterr().out
 
 
 def test_advise_shows_the_steps_that_people_took(
-    place: tuple[str, str], say: Say, capsys: pytest.CaptureFixture[str]
+    advised_place: tuple[str, str], say: Say, capsys: pytest.CaptureFixture[str]
 ) -> None:
     id_ = int(first(say))
     say("claim", str(id_), "--who", "Ada")
-    assert main(["advise", "--json", *place]) == 0
+    assert main(["advise", "--json", *advised_place]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {row["status"] for row in found["recommendations"] if row["id"] == id_} == {"claimed"}
     assert found["totals"]["spend_usd_month"] is not None
-    assert main(["advise", *place]) == 0
+    assert main(["advise", *advised_place]) == 0
     assert "A month, after overlap" in capsys.readouterr().out

@@ -1,11 +1,10 @@
 """``gpuwise thresholds`` and ``gpuwise exclusions`` on a database and on a server."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from server_for_tests import serving
 
 from core.clock import from_ms, now_ms
 from gpuwise.__main__ import main
@@ -13,24 +12,10 @@ from gpuwise.__main__ import main
 Say = Callable[..., Any]
 
 
-@pytest.fixture(params=["database", "server"])
-def place(
-    request: pytest.FixtureRequest, filled_database: str, capsys: pytest.CaptureFixture[str]
-) -> Iterator[tuple[str, str]]:
-    """Where they are kept, as options; the same database behind both."""
-    assert main(["advise", "--database-url", filled_database]) == 0
-    capsys.readouterr()
-    if request.param == "database":
-        yield "--database-url", filled_database
-        return
-    with serving(filled_database) as address:
-        yield "--server", address
-
-
 @pytest.fixture
-def say(place: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> Say:
+def say(advised_place: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> Say:
     def said(*words: str, code: int = 0, form: str = "--json") -> Any:
-        assert main([*words, *([form] if form else []), *place]) == code
+        assert main([*words, *([form] if form else []), *advised_place]) == code
         out, err = capsys.readouterr()
         return err if code else json.loads(out) if form else out
 
@@ -74,8 +59,8 @@ def test_a_name_that_nothing_has_is_said(say: Say) -> None:
     assert "It covers no GPU that is known" in out
 
 
-def test_an_exclusion_without_a_reason_or_an_end_is_refused(say: Say, place: tuple[str, str]) -> None:
-    code = 2 if place[0] == "--database-url" else 1  # a server's refusal is no mistake in the call
+def test_an_exclusion_without_a_reason_or_an_end_is_refused(say: Say, advised_place: tuple[str, str]) -> None:
+    code = 2 if advised_place[0] == "--database-url" else 1  # a server's refusal is no mistake in the call
     add = ("exclusions", "add", "--host", "h1")
     assert "reason is missing" in say(*add, "--until", "3d", code=code)
     assert "until is 'never'" in say(*add, "--until", "never", "--reason", "x", code=code)

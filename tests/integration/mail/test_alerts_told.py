@@ -11,6 +11,7 @@ from api.alerts import send
 from api.jobs import alerts as alerts_job
 from api.outgoing import deliver
 from api.smtp import MailError
+from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 from store.engine import session_scope
 from store.queries import alerts as kept
@@ -85,17 +86,22 @@ def test_a_fault_that_gets_worse_is_told_at_once(fleet: Engine) -> None:
     ]
 
 
+def come_and_go(engine: Engine, settings: Settings) -> None:
+    """A GPU is lost and found four times in 35 minutes, and people are told each time there is something to tell."""
+    for minutes in (0, 10, 20, 30):
+        at = NOW + minutes * MINUTE_MS
+        hear(engine, at, "h1", "h2")
+        event(engine, A, at, "lost", "The GPU stopped answering.")
+        send(engine, settings, at)
+        event(engine, A, at + MINUTE_MS, "found", "The GPU answers again.")
+        send(engine, settings, at + 5 * MINUTE_MS)
+
+
 def test_a_fault_that_comes_and_goes_is_told_once(fleet: Engine) -> None:
     add(fleet, HEAD)
     inbox = Inbox()
     with smtp_server(inbox) as port:
-        for minutes in (0, 10, 20, 30):
-            at = NOW + minutes * MINUTE_MS
-            hear(fleet, at, "h1", "h2")
-            event(fleet, A, at, "lost", "The GPU stopped answering.")
-            send(fleet, quiet(port), at)
-            event(fleet, A, at + MINUTE_MS, "found", "The GPU answers again.")
-            send(fleet, quiet(port), at + 5 * MINUTE_MS)
+        come_and_go(fleet, quiet(port))
     assert len(inbox.mails) == 1
     with Session(fleet) as session:
         (one,) = kept.listing(session).values()
@@ -121,13 +127,7 @@ def test_the_end_of_a_fault_that_comes_and_goes_is_told_once(fleet: Engine) -> N
     add(fleet, HEAD)
     inbox = Inbox()
     with smtp_server(inbox) as port:
-        for minutes in (0, 10, 20, 30):
-            at = NOW + minutes * MINUTE_MS
-            hear(fleet, at, "h1", "h2")
-            event(fleet, A, at, "lost", "The GPU stopped answering.")
-            send(fleet, quiet(port, alert_resolved=True), at)
-            event(fleet, A, at + MINUTE_MS, "found", "The GPU answers again.")
-            send(fleet, quiet(port, alert_resolved=True), at + 5 * MINUTE_MS)
+        come_and_go(fleet, quiet(port, alert_resolved=True))
     assert [mail["Subject"] for mail in inbox.mails] == [
         "gpuwise: GPU 0 on h1 does not answer",
         "gpuwise: over: GPU 0 on h1 does not answer",
