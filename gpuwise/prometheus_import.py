@@ -7,7 +7,7 @@ stay. What was stored is done: a run that was stopped goes on there, and one mor
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.sources.prometheus.api import TooMuchError
+from agent.sources.prometheus.api import PrometheusError, TooMuchError
 from agent.sources.prometheus.catalog import Catalog
 from agent.sources.prometheus.points import owner_of
 from agent.sources.prometheus.window import Reader, longest_ms
@@ -114,10 +114,19 @@ class _History:
         owners = owners_of(self.reader.found)
         self._total = len(owners) * _hours(whole)
         for window in windows_of(whole, len(owners), self.reader.step_ms):
-            new = 0
-            for group, part in self._groups(imported, owners, window):
-                new += self._piece(imported, group, part)
-            if new:
+            before = self.report.new_rows
+            try:
+                for group, part in self._groups(imported, owners, window):
+                    self._piece(imported, group, part)
+            except PrometheusError as error:
+                if self.report.new_rows > before:
+                    self._fold(window)
+                if not self.report.new_rows:
+                    raise
+                raise PrometheusError(
+                    f"{error}; what was stored before stays: the same command goes on from there"
+                ) from error
+            if self.report.new_rows > before:
                 self._fold(window)
         self._purge()
 
@@ -138,23 +147,26 @@ class _History:
             for at in range(0, len(group), most):
                 yield group[at : at + most], Window(from_ms, to_ms)
 
-    def _piece(self, imported: Imported, group: Sequence[str], window: Window) -> int:
-        """Read and store one piece, or its parts where the server answers smaller questions only; new rows."""
+    def _piece(self, imported: Imported, group: Sequence[str], window: Window) -> None:
+        """Read and store one piece, or its parts where the server answers smaller questions only."""
         if len(group) > self._most:
-            return self._halves(imported, group, window)
+            self._halves(imported, group, window)
+            return
         try:
             told = self.reader.read(group, window)
         except TooMuchError:
             if len(group) > 1:
                 self._most = (len(group) + 1) // 2
-                return self._halves(imported, group, window)
+                self._halves(imported, group, window)
+                return
             middle = (window.from_ms + window.to_ms) // 2 // HOUR_MS * HOUR_MS
             if middle <= window.from_ms:
                 raise
-            parts = Window(window.from_ms, middle), Window(middle, window.to_ms)
-            return sum(self._piece(imported, group, part) for part in parts)
-        settled_ms = (self.now_ms - SETTLED_MS) // HOUR_MS * HOUR_MS
-        done = Window(window.from_ms, min(window.to_ms, settled_ms))
+            for part in (Window(window.from_ms, middle), Window(middle, window.to_ms)):
+                self._piece(imported, group, part)
+            return
+        done_ms = min(window.to_ms, self.now_ms - SETTLED_MS) // HOUR_MS * HOUR_MS
+        done = Window(window.from_ms, max(done_ms, window.from_ms))
         kept = imported.keep(told.delivery, sorted(told.owners), done)
         report, rows = self.report, kept.kept
         report.new_rows += kept.new_rows
@@ -172,11 +184,11 @@ class _History:
             report.from_ms = from_ms if report.from_ms is None else min(report.from_ms, from_ms)
             report.to_ms = to_ms if report.to_ms is None else max(report.to_ms, to_ms)
         self._tell(len(group) * _hours(window))
-        return kept.new_rows
 
-    def _halves(self, imported: Imported, group: Sequence[str], window: Window) -> int:
+    def _halves(self, imported: Imported, group: Sequence[str], window: Window) -> None:
         half = len(group) // 2
-        return sum(self._piece(imported, part, window) for part in (group[:half], group[half:]))
+        for part in (group[:half], group[half:]):
+            self._piece(imported, part, window)
 
     def _fold(self, window: Window) -> None:
         """Hours of what came; raw samples past their age go again, a day at a time."""

@@ -226,12 +226,16 @@ def _import(
     ensure_ready(settings.database_url)
     if not as_json:
         click.echo(_headline(found, asked))
-    reader = Reader(api, found, asked.step_ms, asked.window.to_ms)
+    reader = Reader(api, found, asked.step_ms, at_ms)
     source = "\n".join(
         ["prometheus", api.url, *(f"{name}: {value}" for name, value in sorted(access.headers.items()))]
     )
     with _progress() as progress:
-        report = run(reader, source, asked.window, settings, now_ms=at_ms, progress=progress)
+        try:
+            report = run(reader, source, asked.window, settings, now_ms=at_ms, progress=progress)
+        except KeyboardInterrupt:
+            click.echo("stopped: what was stored stays, and the same command goes on from there", err=True)
+            raise
     oldest_ms = (at_ms // DAY_MS - settings.raw_days) * DAY_MS
     notes = [*reader.tally.notes]
     if report.known:

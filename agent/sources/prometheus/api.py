@@ -125,6 +125,7 @@ class Api:
                 ("start", _seconds(from_ms)),
                 ("end", _seconds(to_ms)),
                 ("step", _seconds(step_ms)),
+                *_WHOLE,
             ],
         )
         return list(self._series(answer, "values"))
@@ -249,6 +250,8 @@ class Api:
         return PrometheusError(f"{self.url} does not answer as Prometheus does: check the address")
 
 
+_WHOLE: Final = (("partial_response", "false"), ("deny_partial_response", "1"))
+"""Thanos and VictoriaMetrics shall fail where a store of theirs is down: half an answer would look like a gap. Others pass it over."""
 _LESS: Final = "ask for less with --match, --days or a larger --step"
 
 

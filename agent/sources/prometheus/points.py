@@ -5,6 +5,7 @@ series of a target tells when it was scraped, and so when all of its series were
 and a series that stopped is a gap.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from core.units import MINUTE_MS
 
 SHOWN: Final = 20
 SILENT_MS: Final = 2 * MINUTE_MS
-"""A target that was not scraped for so long lets another one tell of its GPUs."""
+"""While a target is scraped more often than this, no other one tells of its GPUs."""
 _NAME: Final = "__name__"
 _TARGET: Final = ("instance", "job", "cluster", "prometheus", "prometheus_replica", "replica", "__replica__")
 """Labels that tell what was scraped, and by which of several servers that scrape the same."""
@@ -120,17 +121,22 @@ class Clock:
             targets.sort(
                 key=lambda target: (-len(set(self._of_target[owner, target].values())), sorted(target))
             )
-            taken: dict[int, int] = {}
             silent_ms = max(2 * self._step_ms, SILENT_MS)
+            taken: list[int] = []
             for target in targets:
-                times = self._of_target[owner, target]
                 free = {
                     at: scraped
-                    for at, scraped in times.items()
-                    if not taken or at - taken.get(at, 0) >= silent_ms
+                    for at, scraped in self._of_target[owner, target].items()
+                    if not _is_among(taken, scraped, silent_ms)
                 }
                 yield (owner, target), free
-                taken |= free
+                taken = sorted({*taken, *free.values()})
+
+
+def _is_among(instants: Sequence[int], ts_ms: int, near_ms: int) -> bool:
+    """Whether one of some instants in order is near before, and one near after: whoever told them goes on."""
+    place = bisect_right(instants, ts_ms)
+    return 0 < place < len(instants) and max(ts_ms - instants[place - 1], instants[place] - ts_ms) < near_ms
 
 
 @dataclass(slots=True)

@@ -72,6 +72,8 @@ class Reader:
     _exact: bool | None = None
     """Whether the server tells when it scraped; None: not known yet."""
     _holders: dict[Pod, set[str]] = field(default_factory=dict)
+    """Of the window that begins at ``_held_ms``: its engines may be read after its GPUs."""
+    _held_ms: int = 0
 
     def __post_init__(self) -> None:
         """Start with nothing known."""
@@ -90,6 +92,8 @@ class Reader:
         """
         clock = Clock(self.step_ms, exact=self._exact is not False)
         points = Points(self._registry, clock, self.tally, self.found.relabelled)
+        if window.from_ms != self._held_ms:
+            self._held_ms, self._holders = window.from_ms, {}
         points.holders.update(self._holders)
         wanted, told = set(owners), set[str]()
         for family in self.found.families:

@@ -13,6 +13,7 @@ from prometheus_server import Server, prometheus
 from scraped_fleet import Recorded, scrape_engine, scrape_gpu
 
 from agent.fold import GpuFold
+from agent.sources.prometheus import api
 from agent.sources.simulator.fleet import fleet
 from core.clock import now_ms
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -121,6 +122,36 @@ def test_twice_is_once_and_what_is_new_is_added(
     whole = hours(ready_database)
     assert whole[:3] == before
     assert len(whole) == 6
+
+
+def test_the_hour_that_was_running_is_completed_by_a_later_run(
+    ready_database: str, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scrape_gpu(server, fleet(END_MS).gpus[0], SCRAPED)
+    imported(capsys, server, ready_database, span=(*FROM, "--to", _iso(START_MS + 2 * HOUR_MS + 1_234_000)))
+    assert [row["covered_s"] for row in hours(ready_database)][1:] == [3600, 1260]
+    again = imported(capsys, server, ready_database, span=(*FROM, "--to", _iso(START_MS + 3 * HOUR_MS)))
+    assert [row["covered_s"] for row in hours(ready_database)][1:] == [3600, 3600]
+    assert (again["new_rows"], again["done_hours"], again["known_hours"]) == (39, 2, 0)
+
+
+def test_a_server_that_goes_away_leaves_what_was_stored_with_its_hours(
+    ready_database: str, server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "PAUSE_S", 0.001)
+    scrape_gpu(server, fleet(END_MS).gpus[0], SCRAPED)
+    server.most_samples = 150
+    server.before = lambda _path: (502, b"bad gateway") if len(server.asked) > 80 else None
+    words = ("--url", server.url, "--database-url", ready_database, *FROM, *TO)
+    code, _out, err = command(capsys, *words)
+    assert code == 1
+    assert "answers 502" in err
+    assert "what was stored before stays: the same command goes on from there" in err
+    half = hours(ready_database)
+    assert half
+    server.before = lambda _path: None
+    assert imported(capsys, server, ready_database)["done_hours"] == len(half)
+    assert len(hours(ready_database)) == 6
 
 
 def test_a_history_cut_into_windows_is_the_history_in_one(
@@ -283,9 +314,20 @@ def test_one_of_two_targets_of_a_gpu_is_read(
     )
     report = imported(capsys, server, ready_database)
     assert "is scraped by more than one target" in str(report["notes"])
-    for row in hours(ready_database):
+    for row in hours(ready_database)[1:-1]:
         assert row["energy_method"] == "counter"
         assert row["energy_j"] == pytest.approx(float(row["power_w"]) * float(row["covered_s"]), rel=0.01)  # type: ignore[arg-type]
+
+
+def test_an_exporter_that_was_started_anew_goes_on_without_a_gap(
+    ready_database: str, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    middle = START_MS + 3 * HOUR_MS
+    scrape_gpu(server, fleet(END_MS).gpus[0], SCRAPED, seen=lambda ts: ts < middle, instance="10.0.0.4:9400")
+    scrape_gpu(server, fleet(END_MS).gpus[0], SCRAPED, seen=lambda ts: ts >= middle, instance="10.0.0.9:9400")
+    report = imported(capsys, server, ready_database)
+    assert [row["covered_s"] for row in hours(ready_database)][1:-1] == [3600] * 4
+    assert report["notes"] == []
 
 
 def test_a_killed_import_goes_on_where_it_stopped(
