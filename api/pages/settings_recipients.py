@@ -49,8 +49,13 @@ ALERT: Final = {
     "nobody": (Mark.BAD, "nobody gets alerts of it"),
     "waiting": (Mark.NOTE, "a message is on its way"),
     "cooling": (Mark.NOTE, "told already"),
-    "refused": (Mark.BAD, "refused by who should hear of it"),
+    "refused": (Mark.BAD, "refused"),
 }
+LATER: Final = {
+    "cooling": "told; not again for {left}, unless it grows",
+    "refused": "refused; tried again in {left}",
+}
+"""The same with the time that is left."""
 TOLD: Final = {
     FaultKind.SILENT: "silent agents",
     FaultKind.GPU: "broken GPUs",
@@ -173,10 +178,10 @@ def alert_state(row: AlertView, now_ms: int) -> str:
     """Whether people hear of a fault, in words."""
     if row.state == "due":
         return f"{len(row.recipients)} told at the next run"
-    if row.state == "cooling" and row.again_at is not None:
-        left = formats.duration(max(0, to_ms(row.again_at) - now_ms) / 1000)
-        return f"told; not again for {left}, unless it grows"
-    return ALERT[row.state][1]
+    if row.again_at is None or row.state not in LATER:
+        return ALERT[row.state][1]
+    left = formats.duration(max(0, to_ms(row.again_at) - now_ms) / 1000)
+    return LATER[row.state].format(left=left)
 
 
 def build_recipients(view: View, form: FormState = NO_FORM) -> RecipientsPage:
@@ -236,7 +241,7 @@ def change_recipient(view: View, id_: int, fields: Fields) -> None:
     resource.change(scope.session, scope.settings, id_, body, scope.now_ms)
 
 
-@FORMS.post_row("{id_}/pause", form="r{id_}", said="saved")
+@FORMS.post_row("{id_}/pause", form="p{id_}", said="saved")
 def pause_recipient(view: View, id_: int, fields: Fields) -> None:
     """Send nothing before a day; without one, go on at once."""
     scope = view.scope
@@ -261,5 +266,5 @@ def test_recipient(request: Request, view: ViewDep, id_: IdPath, fields: FormDep
         scope.session.rollback()  # sending writes by itself: this session must hold no lock
         send_test(request.app.state.engine, scope.settings, scope.now_ms, found)
     except GpuwiseError as error:
-        return FORMS.refused(view, f"r{id_}", fields, error)
+        return FORMS.refused(view, f"t{id_}", fields, error)
     return RedirectResponse(f"{PAGE}?said=test-sent#log", 303)

@@ -227,6 +227,19 @@ def test_a_test_that_fails_says_why_beside_its_recipient_and_in_the_log(person: 
     assert answer.status_code == 422
     assert 'class="error" role="alert"' in answer.text
     assert "gpuwise: a test message" in answer.text
+    # What it gets stands as it is kept: saving it then changes nothing.
+    row = answer.text.split(f'action="/settings/recipients/{one["id"]}/change', 1)[1].split("</form>", 1)[0]
+    assert re.search(r'name="weekly" value="1" checked', row)
+
+
+def test_a_pause_that_is_refused_leaves_what_the_recipient_gets(person: TestClient) -> None:
+    made(person, "recipients/add", {"address": "fin@example.org", "weekly": "1", "alerts": "1"})
+    (one,) = rows(person, "recipients")
+    answer = person.post(f"/settings/recipients/{one['id']}/pause", data={"paused_until": "2020-01-01"})
+    assert answer.status_code == 422
+    assert "which is over" in answer.text
+    row = answer.text.split(f'action="/settings/recipients/{one["id"]}/change', 1)[1].split("</form>", 1)[0]
+    assert row.count(" checked") == 2
 
 
 def test_the_url_of_a_webhook_never_comes_back(person: TestClient) -> None:
