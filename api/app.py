@@ -157,6 +157,8 @@ PAGES: Final[tuple[APIRouter, ...]] = (
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "templates" / "static"
 GZIP_FROM_BYTES: Final = 1_000
+GZIP_LEVEL: Final = 6
+"""Of 9, which takes half as long again on a table of a thousand rows and saves an eighth of its bytes."""
 DESCRIPTION: Final = (
     "Unknown is null, never 0. Ratios are 0–1, times ISO 8601 UTC, money decimal strings; units are in the names. "
     "Figures come from whole clock hours. Lists page by cursor and answer as CSV with format=csv. "
@@ -186,7 +188,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(live.router)
     app.mount("/static", MarkedFiles(directory=STATIC), name="static")
     problems.install(app, problem_page)
-    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES)
+    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     app.add_middleware(Security, settings=settings)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

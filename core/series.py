@@ -1,6 +1,7 @@
 """Hours that are read when they are asked for: a sequence like any other, with its days known before."""
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, Final, Generic, TypeVar, overload
@@ -157,13 +158,13 @@ def masks_of(days: Sequence[Any], name: str) -> Masks:
 
 def busy_by_median_of(days: Sequence[Any]) -> Mapping[float, tuple[int, int]]:
     """``HourSeries.busy_by_median`` of some days of an engine."""
-    found: dict[float, tuple[int, int]] = {}
-    for day in days:
-        for median, seconds in zip(day.running_p50, day.busy_s, strict=True):
-            if median is not None:
-                count, busy_s = found.get(median, (0, 0))
-                found[median] = count + 1, busy_s + seconds
-    return found
+    medians = [median for day in days for median in day.running_p50]
+    seconds = [busy_s for day in days for busy_s in day.busy_s]
+    hours = Counter(medians)
+    busy: dict[float | None, int] = dict.fromkeys(hours, 0)
+    for median, busy_s in zip(medians, seconds, strict=True):
+        busy[median] += busy_s
+    return {median: (count, busy[median]) for median, count in hours.items() if median is not None}
 
 
 def starts_of_masks(masks: Masks) -> list[int]:

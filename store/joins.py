@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from core.readings import EngineIdentity
@@ -47,6 +48,7 @@ def join_engines(engines: Iterable[EngineIdentity], gpus: Iterable[PlacedGpu]) -
     }
 
 
+@lru_cache(maxsize=8_192)
 def _host(name: str | None) -> str:
     return "" if name is None else name.casefold()
 

@@ -13,7 +13,6 @@ from store.queries.plain_rows import plain_rows
 
 def hosts_of_gpus(session: Session) -> Mapping[str, str | None]:
     """The host of every GPU by its UUID; None: no source names it."""
-    statement: Select[Any] = select(GpuRow.gpu_uuid, HostRow.name).outerjoin(
-        HostRow, HostRow.id == GpuRow.host_id
-    )
+    columns: tuple[Any, ...] = (GpuRow.gpu_uuid, HostRow.name)
+    statement: Select[Any] = select(*columns).outerjoin(HostRow, HostRow.id == GpuRow.host_id)
     return dict(plain_rows(session, statement))
