@@ -150,6 +150,8 @@ class _Run:
         else:
             with session_scope(self._engine) as session:
                 mail.end(session, claimed.id, MessageState.SENT, self._at_ms())
+                if claimed.recipient_id is not None:
+                    alerts.forgive(session, claimed.recipient_id)
                 if claimed.told:
                     report_told.put(session, claimed.audience, claimed.period, claimed.told, self._at_ms())
             self.done.sent += 1

@@ -149,6 +149,15 @@ def refused(session: Session, message_id: int, now_ms: int) -> None:
     )
 
 
+def forgive(session: Session, recipient_id: int) -> None:
+    """A recipient takes messages: what it refused is told anew while it lasts."""
+    session.execute(
+        delete(AlertToldRow)
+        .where(AlertToldRow.recipient_id == recipient_id, AlertToldRow.refused_at.is_not(None))
+        .execution_options(synchronize_session=False)
+    )
+
+
 def _told(row: AlertToldRow, state: str | None) -> ToldAlert:
     return ToldAlert(
         to_ms(row.told_at),

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
 from api.alerts import send
+from api.mailing import send_test
 from api.outgoing import deliver
 from api.resources import alerts as resource
 from api.smtp import MailError
@@ -142,6 +143,24 @@ def test_one_who_refuses_for_good_is_tried_again_once_a_day_and_is_not_said_to_k
         assert look(DAY_MS - MINUTE_MS) == []
         assert look(DAY_MS + MINUTE_MS) == [BOB]
     assert [one for one, *_ in states(broken, NOW + DAY_MS + HOUR_MS)] == ["cooling"]
+
+
+def test_one_who_takes_mail_again_hears_at_once_of_what_it_refused(broken: Engine) -> None:
+    id_ = add(broken, BOB)
+    inbox = Inbox(rcpt={BOB: "550 no such person"})
+    with smtp_server(inbox) as port:
+        send(broken, site(port), NOW)
+        inbox.rcpt.clear()
+        with session_scope(broken) as session:
+            bob = recipients.get(session, id_)
+        assert bob is not None
+        send_test(broken, site(port), NOW + MINUTE_MS, bob)
+        send(broken, site(port), NOW + 5 * MINUTE_MS)
+        send(broken, site(port), NOW + 10 * MINUTE_MS)
+    assert [str(mail["Subject"]) for mail in inbox.mails] == [
+        "gpuwise: a test message",
+        "gpuwise: No agent reports any more",
+    ]
 
 
 def test_a_server_that_is_gone_leaves_the_fault_on_its_way(broken: Engine) -> None:
