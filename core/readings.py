@@ -64,8 +64,8 @@ class WorkloadKey:
         user: user name or uid; None when unknown.
         host: host it ran on.
         attributes: what else is known of it, as sorted pairs of text: ``namespace``, ``pod``, ``pod_uid``,
-            ``container_id``, ``slurm_job``, ``slurm_account``, ``slurm_step``, ``systemd_unit``, ``executable``,
-            ``image`` (file name of an Apptainer image), ``uid``.
+            ``container`` (its name), ``container_id``, ``slurm_job``, ``slurm_account``, ``slurm_step``, ``systemd_unit``,
+            ``executable``, ``image`` (file name of an Apptainer image), ``uid``.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """What a Prometheus has of GPUs and engines: metrics by name, GPUs by UUID, engines by instance, and how often they are scraped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -105,11 +105,13 @@ def look(api: Api, matchers: Sequence[str], window: Window) -> Catalog:
 
     def family(label: str, of: Iterable[str]) -> Family:
         listed = tuple(of)
-        anchors = [name for name in ANCHORS if name in listed] + [n for n in listed if n not in ANCHORS]
+        anchors = tuple(
+            dict.fromkeys([*(name for name in ANCHORS if name in listed), *_of_kinds(listed), *listed])
+        )
         values = []
         if listed:
             values = api.label_values(label, of_names(listed, matchers), window.from_ms, window.to_ms)
-        return Family(label, listed, tuple(anchors), tuple(sorted(filter(None, values))))
+        return Family(label, listed, anchors, tuple(sorted(filter(None, values))))
 
     of_dcgm = [name for name in names if name.startswith("DCGM_FI_")]
     of_smi = [name for name in names if name.startswith("nvidia_smi_")]
@@ -128,6 +130,14 @@ def look(api: Api, matchers: Sequence[str], window: Window) -> Catalog:
             f"looked for {', '.join(LOOKED_FOR)} with a label UUID, uuid or instance; check --match, --days and the tenant (--header)"
         )
     return found
+
+
+def _of_kinds(names: Sequence[str]) -> Iterator[str]:
+    """A metric of each kind of engine: another kind has none of its names."""
+    for prefix in names_by_prefix():
+        own = [name for name in names if name.startswith(prefix) and not name.endswith("_info")]
+        running = [name for name in own if "running" in name or "processing" in name]
+        yield from (running or own)[:1]
 
 
 def _relabelled(api: Api, names: Sequence[str], matchers: Sequence[str], window: Window) -> bool:

@@ -26,7 +26,8 @@ SPANS_MS: Final = tuple(seconds * SECOND_MS for seconds in (20, 30, 60, 120, 240
 """Lengths of samples; all divide the hour, and none is that of a live sample, so the two are told apart."""
 MOST_POINTS: Final = 11_000
 """Prometheus answers no more of one series (``exceeded maximum resolution``)."""
-ASKED_ANCHORS: Final = 4
+ASKED_ANCHORS: Final = 8
+"""More metrics than these are not tried for the times of a target: every kind of engine has one among them."""
 
 
 def span_ms_of(step_ms: int) -> int:

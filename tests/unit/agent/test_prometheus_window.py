@@ -196,3 +196,28 @@ def test_samples_are_no_shorter_than_the_step_and_never_live_ones() -> None:
         assert HOUR_MS % span == 0
         assert longest_ms(step_s * SECOND_MS) >= HOUR_MS
     assert 10_000 not in SPANS_MS
+
+
+def test_engines_of_every_kind_are_timed_by_a_metric_of_their_own() -> None:
+    window = Window(T0, T0 + HOUR_MS)
+    times = range(T0 - 600_000, T0 + HOUR_MS + 600_000, 60_000)
+    server = Server()
+    names = {
+        "a:1": [
+            "sglang:num_running_reqs",
+            *(f"sglang:{n}" for n in ("token_usage", "num_queue_reqs", "gen_throughput")),
+        ],
+        "b:1": ["tgi_batch_current_size", "tgi_queue_size"],
+        "c:1": ["vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:cache_config_info"],
+        "d:1": ["llamacpp:requests_processing", "llamacpp:requests_deferred"],
+    }
+    for instance, of_kind in names.items():
+        for name in of_kind:
+            server.add(name, {"instance": instance, "job": "llm"}, [(ts, 1.0) for ts in times])
+    api = Asking(server)
+    found = look(api, [], window)  # type: ignore[arg-type]
+    reader = Reader(api, found, 60_000, window.to_ms + HOUR_MS)  # type: ignore[arg-type]
+    told = reader.read([f"engine {instance}" for instance in names], window)
+    assert told.owners == {f"engine {instance}" for instance in names}
+    assert {one.engine for one in told.delivery.engine_samples} == {f"{instance}/0" for instance in names}
+    assert all(one.busy_ms == one.covered_ms == 60_000 for one in told.delivery.engine_samples)
