@@ -15,8 +15,8 @@ from store.known import known_gpus
 
 MOST_ROWS: Final = 50
 """A table shows so many; the rest is in the file."""
-AT_ONCE: Final = frozenset({By.HOST, By.MODEL, By.ENGINE, By.ACTIVITY})
-"""Groups of lines of single GPUs: read by time once, rather than once by themselves and again by time."""
+AT_ONCE: Final = frozenset({By.HOST, By.MODEL, By.ENGINE, By.ACTIVITY, By.USER, By.NAMESPACE})
+"""Groups of lines of single GPUs or workloads: read by time once, rather than once by themselves and again by time."""
 
 
 def largest(

@@ -18,6 +18,7 @@ from api.pages.breakdown import (
     Breakdown,
     Bucket,
     Layered,
+    Row,
     asked_of,
     breakdown,
     chart_of,
@@ -51,7 +52,6 @@ class CostLine:
     row: CostRow
     count: int
     share: float | None
-    change_ratio: float | None
     change: str
     bar: Markup
     href: str
@@ -119,17 +119,28 @@ class CostsPage:
         return bool(self.whole.unseen_cost_usd)
 
 
-COLUMNS: Final = {
-    "name": Column("Group", lambda line: line.row.label.lower(), down=False),
-    "cost": Column("Cost", lambda line: line.row.cost_usd),
-    "change": Column("Change", lambda line: line.change_ratio),
-    "idle": Column("Idle", lambda line: line.row.idle_cost_usd),
-    "unseen": Column("Not seen", lambda line: line.row.unseen_cost_usd),
-    "hours": Column("GPU-hours", lambda line: line.row.gpu_h),
-    "energy": Column("Energy cost", lambda line: line.row.energy_cost_usd),
-    "carbon": Column("CO₂e", lambda line: line.row.carbon_g),
-}
-"""How the table can be sorted."""
+def columns_of(found: Breakdown) -> dict[str, Column]:
+    """How the table can be sorted: by the groups, so that only those shown become lines."""
+    return {
+        "name": Column("Group", lambda row: row.label.lower(), down=False),
+        "cost": Column("Cost", lambda row: row.lines.spend_usd),
+        "change": Column("Change", lambda row: _change_ratio(found, row)),
+        "idle": Column("Idle", lambda row: row.lines.usd("idle_cost_usd")),
+        "unseen": Column("Not seen", lambda row: row.lines.unseen_usd),
+        "hours": Column("GPU-hours", lambda row: row.lines.whole("covered_ms")),
+        "energy": Column("Energy cost", lambda row: row.lines.usd("energy_usd")),
+        "carbon": Column("CO₂e", lambda row: row.lines.carbon_g),
+    }
+
+
+def _before(found: Breakdown, row: Row) -> Decimal | None:
+    before = None if found.before is None else found.before.get(row.name)
+    return None if before is None else before.spend_usd
+
+
+def _change_ratio(found: Breakdown, row: Row) -> float | None:
+    cost, was = row.lines.spend_usd, _before(found, row)
+    return None if cost is None or not was else float(cost / was) - 1
 
 
 def spend(lines: LineSum) -> Decimal | None:
@@ -137,21 +148,18 @@ def spend(lines: LineSum) -> Decimal | None:
     return lines.spend_usd
 
 
-def lines_of(found: Breakdown, address: Address) -> list[CostLine]:
-    """The groups as lines."""
+def lines_of(found: Breakdown, address: Address, rows: Sequence[Row]) -> list[CostLine]:
+    """Groups as lines."""
     keys, total = (found.asked.by,), found.whole.spend_usd
     most = max((float(row.lines.spend_usd or 0) for row in found.rows), default=0.0)
     lines = []
-    for row in found.rows:
-        cost = row.lines.spend_usd
-        before = None if found.before is None else found.before.get(row.name)
-        was = None if before is None else before.spend_usd
+    for row in rows:
+        cost, was = row.lines.spend_usd, _before(found, row)
         lines.append(
             CostLine(
                 row_of((row.key,), keys, row.lines),
                 row.count,
                 None if cost is None or not total else float(cost / total),
-                None if cost is None or not was else float(cost / was) - 1,
                 _change(cost, was, is_known=found.before is not None),
                 meter(
                     None if cost is None or most <= 0 else float(cost) / most,
@@ -266,7 +274,7 @@ def page_of(
 ) -> CostsPage:
     """Lay out the costs; pure."""
     asked, whole = found.asked, row_of((None,), (found.asked.by,), found.whole)
-    lines, sort = sort_rows(view_address, lines_of(found, view_address), COLUMNS, "-cost")
+    rows, sort = sort_rows(view_address, found.rows, columns_of(found), "-cost")
     times = times_of(found, view_address, closed)
     per = asked.per.value
     cost = whole.cost_usd
@@ -297,9 +305,9 @@ def page_of(
         legend=found.layers,
         use_title=_use_title(whole),
         use_chart=use_chart(times, whole, per),
-        lines=tuple(lines[:MOST_LINES]),
+        lines=tuple(lines_of(found, view_address, rows[:MOST_LINES])),
         sort=sort,
-        left_out=found.left_out + max(0, len(lines) - MOST_LINES),
+        left_out=found.left_out + max(0, len(rows) - MOST_LINES),
         times=tuple(times),
         whole_href=links_of(view_address, None, None, asked, PARTS),
         closed=tuple(closed),

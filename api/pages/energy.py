@@ -11,7 +11,17 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_lines import meter
-from api.pages.breakdown import NAME, Breakdown, Bucket, Layered, asked_of, breakdown, chart_of, short_name
+from api.pages.breakdown import (
+    NAME,
+    Breakdown,
+    Bucket,
+    Layered,
+    Row,
+    asked_of,
+    breakdown,
+    chart_of,
+    short_name,
+)
 from api.pages.breakdown_filters import filters_of
 from api.pages.breakdown_links import choices_of, files_of, links_of
 from api.pages.filters import FilterBar
@@ -49,7 +59,6 @@ class EnergyLine:
     cost: CostRow
     count: int
     share: float | None
-    change_ratio: float | None
     change: str
     bar: Markup
     href: str
@@ -101,17 +110,32 @@ class EnergyPage:
     places: tuple[EnergyPart, ...]
 
 
-COLUMNS: Final = {
-    "name": Column("Group", lambda line: line.row.label.lower(), down=False),
-    "energy": Column("At the GPUs", lambda line: line.row.energy_kwh),
-    "change": Column("Change", lambda line: line.change_ratio),
-    "site": Column("At the site", lambda line: line.cost.site_energy_kwh),
-    "power": Column("Mean power", lambda line: line.row.mean_power_w),
-    "cost": Column("Energy cost", lambda line: line.cost.energy_cost_usd),
-    "carbon": Column("CO₂e", lambda line: line.cost.carbon_g),
-    "known": Column("Known", lambda line: line.row.coverage_ratio),
-}
-"""How the table can be sorted."""
+def columns_of(found: Breakdown) -> dict[str, Column]:
+    """How the table can be sorted: by the groups, so that only those shown become lines."""
+    return {
+        "name": Column("Group", lambda row: row.label.lower(), down=False),
+        "energy": Column("At the GPUs", lambda row: kwh(row.lines)),
+        "change": Column("Change", lambda row: _change_ratio(found, row)),
+        "site": Column("At the site", lambda row: row.lines.site_kwh),
+        "power": Column("Mean power", lambda row: _row(found, row).mean_power_w),
+        "cost": Column("Energy cost", lambda row: row.lines.usd("energy_usd")),
+        "carbon": Column("CO₂e", lambda row: row.lines.carbon_g),
+        "known": Column("Known", lambda row: _row(found, row).coverage_ratio),
+    }
+
+
+def _row(found: Breakdown, row: Row) -> EnergyRow:
+    return energy.row_of((row.key,), (found.asked.by,), row.lines)
+
+
+def _before(found: Breakdown, row: Row) -> float | None:
+    before = None if found.before is None else found.before.get(row.name)
+    return None if before is None else kwh(before)
+
+
+def _change_ratio(found: Breakdown, row: Row) -> float | None:
+    drew, was = kwh(row.lines), _before(found, row)
+    return None if drew is None or not was else drew / was - 1
 
 
 def kwh(lines: LineSum) -> float | None:
@@ -124,23 +148,20 @@ def axis_kwh(value: float) -> str:
     return f"{value:,.10g}"
 
 
-def lines_of(found: Breakdown, address: Address) -> list[EnergyLine]:
-    """The groups as lines."""
+def lines_of(found: Breakdown, address: Address, rows: Sequence[Row]) -> list[EnergyLine]:
+    """Groups as lines."""
     keys, total = (found.asked.by,), kwh(found.whole)
     most = max((kwh(row.lines) or 0.0 for row in found.rows), default=0.0)
     lines = []
-    for row in found.rows:
+    for row in rows:
         drew = kwh(row.lines)
-        before = None if found.before is None else found.before.get(row.name)
-        was = None if before is None else kwh(before)
         lines.append(
             EnergyLine(
-                energy.row_of((row.key,), keys, row.lines),
+                _row(found, row),
                 costs.row_of((row.key,), keys, row.lines),
                 row.count,
                 None if drew is None or not total else drew / total,
-                None if drew is None or not was else drew / was - 1,
-                formats.change(drew, was),
+                formats.change(drew, _before(found, row)),
                 meter(
                     None if drew is None or most <= 0 else drew / most,
                     label=f"{short_name(row.label)}: {formats.kwh(drew)}",
@@ -197,7 +218,7 @@ def page_of(
     """Lay out the energy; pure."""
     keys = (found.asked.by,)
     whole, cost = energy.row_of((None,), keys, found.whole), costs.row_of((None,), keys, found.whole)
-    lines, sort = sort_rows(address, lines_of(found, address), COLUMNS, "-energy")
+    rows, sort = sort_rows(address, found.rows, columns_of(found), "-energy")
     before = None
     if found.before is not None:
         known = [drew for one in found.before.values() if (drew := kwh(one)) is not None]
@@ -234,9 +255,9 @@ def page_of(
         ),
         legend=found.layers,
         times=tuple(times_of(found, address)),
-        lines=tuple(lines[:MOST_LINES]),
+        lines=tuple(lines_of(found, address, rows[:MOST_LINES])),
         sort=sort,
-        left_out=found.left_out + max(0, len(lines) - MOST_LINES),
+        left_out=found.left_out + max(0, len(rows) - MOST_LINES),
         files=files or {},
         bands=bands,
         places=tuple(places),

@@ -134,13 +134,13 @@ def _divide_in_two(
     for at, n in enumerate(known):
         total = amounts[n]
         if n == _COVERED:  # time is divided by time
-            first, second = split_whole(total, [amounts[more], amounts[less]])
+            first, second = split_whole(total, (amounts[more], amounts[less]))
             one[at] += first
             other[at] += second
-            continue
-        part = total * smaller // whole
-        other[at] += part
-        one[at] += total - part
+        else:
+            part = total * smaller // whole
+            one[at] += total - part
+            other[at] += part
 
 
 def _divide(

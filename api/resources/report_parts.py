@@ -21,6 +21,7 @@ from ledger.calendar import Calendar
 from ledger.line import ACTIVITIES
 from store.known import known_gpus
 from store.queries import ledger_sums
+from store.queries.gpu_uuids import gpu_uuids
 from store.queries.ledger_sums import ALL, MS_BY_ACTIVITY, STRETCH, USD_BY_ACTIVITY, Grid, Only, Rate
 from store.queries.workloads import workload_keys
 
@@ -165,9 +166,9 @@ def of_gpus(scope: Scope, need: Need) -> Iterator[OfGpu]:
     common: dict[Part, Part] = {}
     if found.stored is not None:
         keys, rows = _rows(scope, found, need, apart=need.has("day") or need.has("week"))
-        names = _Names(scope, rows, keys)
-        uuids = {gpu.id: gpu.identity.gpu_uuid for gpu in known_gpus(scope.session.connection())}
         first, width = keys.index("gpu_id"), len(keys)
+        names = _Names(scope, rows, [*keys[:first], "", *keys[first + 1 :]])
+        uuids = gpu_uuids(scope.session)
         known: dict[Sequence[Any], Part] = {}
         for row in rows:
             rest = known.get(row[first + 1 : width])
