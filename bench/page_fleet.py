@@ -12,6 +12,7 @@ from api.resources.scope import Scope, default_window
 from bench import fleet_advice
 from core.settings import Settings
 from core.units import DAY_MS, GIB, HOUR_MS
+from store import day_sums
 from store.dbapi import sqlite_path
 from store.engine import make_engine, session_scope
 from store.queries import ledger_pending, prices
@@ -38,6 +39,10 @@ def build(url: str, gpus: int = GPUS, days: int = DAYS) -> None:
     fleet_advice.build(url, gpus, range(END_MS - days * DAY_MS, END_MS, HOUR_MS))
     grow(url, 0, FEW)
     given, engine = settings(url), make_engine(url)
+    with engine.begin() as connection:  # what goes with days that no roll-up wrote
+        every = range(END_MS - days * DAY_MS, END_MS, DAY_MS)
+        day_sums.follow(connection, [(gpu, day_ms) for gpu in range(1, gpus + 1) for day_ms in every])
+    day_sums.add_up(engine)
     with session_scope(engine) as session:
         prices.add(
             session,
