@@ -66,8 +66,8 @@ def verification_chart(
         y_axis(ticks, [axis_text(value) for value in ticks], plot_px=plot)
         + f'<svg aria-hidden="true" width="100%" height="{px(plot)}" viewBox="0 0 1000 {px(plot)}"'
         f' preserveAspectRatio="none" overflow="visible">{"".join(body)}</svg>'
-        + f'<line class="threshold" x1="{at}" x2="{at}" y1="0" y2="{px(plot)}"/>'
-        + f'<text class="name" x="{at}" dx="{shift}" y="{px(plot - 6)}" text-anchor="{anchor}">done {formats.day(action_ms)}</text>'
+        + f'<line class="threshold" x1="{at}" x2="{at}" y1="-12" y2="{px(plot)}"/>'
+        + f'<text class="name" x="{at}" dx="{shift}" y="-4" text-anchor="{anchor}">done {formats.day(action_ms)}</text>'
         + x_time_axis(window, plot_px=plot),
         label=label,
         height=HEIGHT,

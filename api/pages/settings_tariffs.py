@@ -40,7 +40,7 @@ SITE_TEXTS: Final = (
 )
 SITE_NUMBERS: Final = ("pue", "host_share_ratio", "host_rest_ratio", "carbon_g_per_kwh")
 PAYS: Final = {
-    "": "as the next broader one says",
+    "": "as the broader profile",
     "yes": "yes, energy is added to cost",
     "no": "no, it is in the price",
 }
@@ -98,7 +98,7 @@ class TariffsPage:
     def tariff_names(self) -> tuple[tuple[str, str], ...]:
         """Tariffs that a site may name."""
         names = dict.fromkeys(line.row.name for line in self.tariffs)
-        return (("", "as the next broader one says"), *((name, name) for name in names))
+        return (("", "as the broader profile"), *((name, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
