@@ -19,7 +19,9 @@ from store.dbapi import Connection
 from store.ingest import Ingest
 
 _KEY: Final = "imported {source} {subject}"
-_LOOK: Final = "SELECT key, value FROM meta WHERE key >= ? AND key < ?"
+_LOOK: Final = (
+    "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ?"  # a range of keys is one in few collations
+)
 _PUT: Final = (
     "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
@@ -61,11 +63,10 @@ class Imported:
 
     def __init__(self, connection: Connection, source: str, span_ms: int) -> None:
         self._connection = connection
-        self._ingest = Ingest(connection)
         self._source = hashlib.sha256(source.encode()).hexdigest()[:16]
         self._span_ms = span_ms
         first = _KEY.format(source=self._source, subject="")
-        rows = connection.fetch(_LOOK, (first, first[:-1] + "!"))
+        rows = connection.fetch(_LOOK, (len(first), first))
         connection.rollback()
         self._done = {key.removeprefix(first): _windows_of(value) for key, value in rows}
 
@@ -84,16 +85,16 @@ class Imported:
             ]
         return Window(parts[0].from_ms, parts[-1].to_ms) if parts else None
 
-    def keep(self, delivery: Delivery, subjects: Iterable[str], done: Window | None) -> Kept:
-        """Store a piece, and that its subjects are done over a window (None: they are not), in one transaction.
+    def keep(self, delivery: Delivery, subjects: Iterable[str], done: Window) -> Kept:
+        """Store a piece, and that its subjects are done over a window (without length: they are not), in one transaction.
 
         Raises:
             StoreError: the database refuses; nothing of the piece is stored.
         """
         connection = self._connection
+        ingest = Ingest(connection)  # a new one: months of pods would not be forgotten
         progress = {}
-        for subject in subjects if done is not None and done.from_ms < done.to_ms else ():
-            assert done is not None
+        for subject in subjects if done.from_ms < done.to_ms else ():
             progress[subject] = _joined([*self._done.get(subject, ()), done])
         try:
             connection.begin()
@@ -101,7 +102,7 @@ class Imported:
             engines = {s.engine: None for s in delivery.engine_samples}
             engine = self._known("engine", engines, delivery.engine_samples)
             kept = _without(delivery, gpu, engine)
-            new = self._ingest.deliver(kept)
+            new = ingest.deliver(kept)
             rows = [
                 (_KEY.format(source=self._source, subject=subject), _text_of(windows))
                 for subject, windows in sorted(progress.items())
@@ -109,10 +110,13 @@ class Imported:
             if rows:
                 connection.begin()
                 connection.executemany(_PUT, rows)
-            self._ingest.commit()
+            ingest.commit()
         except connection.errors as error:
-            self._ingest.rollback()
+            ingest.rollback()
             raise StoreError(f"the import's progress cannot be kept ({error}): check the database") from error
+        except BaseException:
+            ingest.rollback()
+            raise
         self._done |= progress
         return Kept(new, gpu, engine, kept)
 
