@@ -240,7 +240,16 @@ def _figure(at: int) -> property:
 
 
 def _gpu_figure(at: int) -> property:
-    return _figure(at) if at < len(GPU_HOUR_FIRST) else property(lambda self: _up_to(self, at)[at])
+    if at < len(GPU_HOUR_FIRST):
+        return _figure(at)
+
+    def read(hour: Any) -> Any:
+        try:
+            return hour.raw[at]
+        except IndexError:
+            return _up_to(hour, at)[at]
+
+    return property(read)
 
 
 def _parsed(at: int) -> property:

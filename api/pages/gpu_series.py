@@ -8,6 +8,7 @@ from api.charts_bands import Column
 from api.pages.gpu_slowed import COUNTERS, hour_is_told, is_told, of_hour, of_sample
 from core.activity import Activity
 from core.evidence import Window
+from core.hour_columns import rows_of
 from core.hours import GpuHour
 from core.samples import SAMPLE_MS, GpuSample
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
@@ -39,6 +40,21 @@ LINKS: Final = {
     "pcie_bytes_per_s": ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s"),
     "nvlink_bytes_per_s": ("nvlink_rx_bytes_per_s", "nvlink_tx_bytes_per_s"),
 }
+OF_HOUR: Final = {
+    "power_w": "power_w",
+    "power_max_w": "power_max_w",
+    "busy_ratio": "busy_ratio",
+    "sm_active_ratio": "sm_active_ratio",
+    "tensor_active_ratio": "tensor_active_ratio",
+    "dram_active_ratio": "dram_active_ratio",
+    "memory_used_bytes": "memory_used_bytes",
+    "memory_used_max_bytes": "memory_used_max_bytes",
+    "sm_clock_hz": "sm_clock_hz",
+    "temperature_max_c": "temperature_c",
+    "pcie_bytes_per_s": "pcie_bytes_per_s",
+    "nvlink_bytes_per_s": "nvlink_bytes_per_s",
+}
+"""Fields of an hour, and what its point calls them."""
 METRICS: Final = (
     *(name for name in MEANS if name not in LINKS),
     *(name for pair in LINKS.values() for name in pair),
@@ -134,30 +150,16 @@ def from_hours(hours: Iterable[GpuHour], window: Window) -> GpuSeries:
     """A far view: one point an hour, or some."""
     step = hour_step_for(window)
     buckets: dict[int, list[GpuPoint]] = {}
-    for hour in hours:
-        if hour.covered_s > 0:
-            buckets.setdefault(hour.hour_ms - hour.hour_ms % step, []).append(_point_of_hour(hour))
+    covered = [hour for hour in hours if hour.covered_s > 0]
+    for hour, row in zip(covered, rows_of(covered, *OF_HOUR), strict=True):
+        buckets.setdefault(hour.hour_ms - hour.hour_ms % step, []).append(_point_of_hour(hour, row))
     points = tuple(_folded(start, step, buckets[start]) for start in sorted(buckets))
     text = "one point an hour" if step == HOUR_MS else f"one point for {step // HOUR_MS} hours"
     return GpuSeries(window, points, step, text, near=False)
 
 
-def _point_of_hour(hour: GpuHour) -> GpuPoint:
-    values = {
-        "power_w": hour.power_w,
-        "power_max_w": hour.power_max_w,
-        "busy_ratio": hour.busy_ratio,
-        "sm_active_ratio": hour.sm_active_ratio,
-        "tensor_active_ratio": hour.tensor_active_ratio,
-        "dram_active_ratio": hour.dram_active_ratio,
-        "memory_used_bytes": hour.memory_used_bytes,
-        "memory_used_max_bytes": hour.memory_used_max_bytes,
-        "sm_clock_hz": hour.sm_clock_hz,
-        "temperature_c": hour.temperature_max_c,
-        "pcie_bytes_per_s": hour.pcie_bytes_per_s,
-        "nvlink_bytes_per_s": hour.nvlink_bytes_per_s,
-    }
-    known = {name: value for name, value in values.items() if value is not None}
+def _point_of_hour(hour: GpuHour, row: Sequence[float | None]) -> GpuPoint:
+    known = {name: value for name, value in zip(OF_HOUR.values(), row, strict=True) if value is not None}
     return GpuPoint(
         hour.hour_ms, HOUR_MS, hour.seconds, known, of_hour(hour), hour_is_told(hour), hour.covered_s
     )
