@@ -48,7 +48,9 @@ def coverage_ratio(session: Session, window: Window) -> float | None:
     of_hours = select(func.sum(cast(hour.covered_s, Float))).where(
         hour.gpu_id == gpu.id, hour.hour_ms >= from_ms, hour.hour_ms < window.to_ms
     )
-    covered = session.execute(select(func.sum(of_hours.correlate(gpu).scalar_subquery()))).scalar()
+    covered = session.execute(
+        select(func.sum(of_hours.correlate(gpu).scalar_subquery())).select_from(gpu)
+    ).scalar()
     start = case((gpu.first_sample_ms > from_ms, gpu.first_sample_ms), else_=from_ms)
     end = case((gpu.seen_until_ms < window.to_ms, gpu.seen_until_ms), else_=window.to_ms)
     known_ms = session.execute(
