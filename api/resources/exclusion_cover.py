@@ -54,7 +54,7 @@ def coverage(session: Session, settings: Settings, now_ms: int, given: Exclusion
     known = _gather(scope, part, given.selectors)
     found = [
         item
-        for item in recommendations.listing(session, OPEN)
+        for item in recommendations.listing(session, OPEN, brief=True)
         if given.rule_id in {None, item.finding.rule_id}
         and part.holds(item.finding.subject, item.finding.gpu_uuids)
     ]
@@ -81,7 +81,7 @@ def waiting_under(session: Session, given: Exclusion) -> list[Recommendation]:
     """Recommendations that this exclusion set aside: snoozed to its end, in its words."""
     return [
         item
-        for item in recommendations.listing(session, [Status.SNOOZED])
+        for item in recommendations.listing(session, [Status.SNOOZED], brief=True)
         if item.snoozed_until_ms == to_ms(given.until) and item.note == given.sentence
     ]
 
