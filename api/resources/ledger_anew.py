@@ -54,7 +54,7 @@ class Anew:
         shown = (
             "This page is priced as it is asked, which takes long."
             if self.is_zone
-            else "Days that wait are shown as they were priced before."
+            else "Days that wait are shown as they were priced before; any never priced are priced as it is asked."
         )
         return f"Prices or settings changed. Pricing anew {began}{done}. {shown}"
 
