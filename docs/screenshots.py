@@ -30,8 +30,8 @@ class Shot:
 
     path: str
     scheme: str = "light"
-    width: int = 1120
-    height: int = 700
+    width: int = 1200
+    height: int = 680
 
 
 SHOTS: Final[Mapping[str, Shot]] = {
