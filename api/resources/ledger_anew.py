@@ -52,9 +52,9 @@ class Anew:
         if self.since_ms is not None and self.left is not None and self.of is not None:
             done = f": {max(0, self.of - self.left):,} of {self.of:,} GPU-days are done"
         shown = (
-            "This page is priced as it is asked, which takes long."
+            "This page is priced while it loads, which takes long."
             if self.is_zone
-            else "Days that wait are shown as they were priced before; any never priced are priced as it is asked."
+            else "Days that wait are shown as they were priced before; days never priced are priced while the page loads."
         )
         return f"Prices or settings changed. Pricing anew {began}{done}. {shown}"
 

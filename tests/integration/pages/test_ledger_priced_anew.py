@@ -99,7 +99,7 @@ def test_days_that_were_never_priced_are_priced_now(
 
 def test_another_time_zone_is_exact_and_says_that_it_takes_long(url: str) -> None:
     page = person(replace(settings_for(url), accounting_time_zone="Asia/Kolkata")).get("/costs").text
-    assert "priced as it is asked, which takes long" in notice(page)
+    assert "priced while it loads, which takes long" in notice(page)
 
 
 def test_the_job_keeps_when_it_began_and_forgets_it_at_its_end(url: str) -> None:
