@@ -30,8 +30,8 @@ class Shot:
 
     path: str
     scheme: str = "light"
-    width: int = 1200
-    height: int = 680
+    width: int = 1240
+    height: int = 660
 
 
 SHOTS: Final[Mapping[str, Shot]] = {
