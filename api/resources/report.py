@@ -136,14 +136,16 @@ def _cut_by_activity(
         # What of mixed and busy time was effective is told of each GPU.
         time = replace(time, dimensions=time.dimensions | {"gpu"}, amounts=(*spent, *_WITH_TIME))
     found = _by_engine(scope, time) if is_by_engine else parts(scope, time)
+    seen: set[Activity] = set()
     for part, values in _settled(found):
         for activity, cut in time_by_activity(part, values):
+            seen.add(activity)
             yield part, cut, activity
     if "energy_mj" not in need.amounts:
         return
     energy = replace(need, dimensions=need.dimensions | {"kind", "gpu"}, amounts=DIVIDED)
     of_each = bare(_by_engine(scope, energy), DIVIDED) if is_by_engine else of_gpus(scope, energy)
-    watts = watts_by_activity(scope.session, scope.window)
+    watts = watts_by_activity(scope.session, scope.window, seen)
     gpus: dict[str, GpuIdentity] = {}
     if not {"gpu", "host", "model"}.isdisjoint(need.dimensions):
         gpus = {gpu.identity.gpu_uuid: gpu.identity for gpu in known_gpus(scope.session.connection())}

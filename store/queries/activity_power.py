@@ -1,6 +1,6 @@
 """What GPUs drew in each activity: seconds and joules of weeks and days, and of hours where no day row says it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from sqlalchemy import ColumnElement, func, select
@@ -23,16 +23,19 @@ Watts = dict[str, dict[Activity, float]]
 _ACTIVITIES: Final = tuple(Activity)
 
 
-def watts_by_activity(session: Session, window: Window) -> Watts:
-    """Mean power of each GPU in each activity over the hours that overlap the window."""
+def watts_by_activity(
+    session: Session, window: Window, activities: Collection[Activity] = _ACTIVITIES
+) -> Watts:
+    """Mean power of each GPU in each of these activities over the hours that overlap the window."""
+    asked = [one for one in _ACTIVITIES if one in activities]
     sums: dict[str, list[float | None]] = {}
-    for row, where in _pieces(session, window):
-        for gpu_uuid, *values in _sums(session, row, where):
+    for row, where in _pieces(session, window) if asked else ():
+        for gpu_uuid, *values in _sums(session, row, where, asked):
             known = sums.get(gpu_uuid)
             sums[gpu_uuid] = values if known is None else list(map(_added, known, values))
     found: Watts = {}
     for gpu_uuid, values in sums.items():
-        of = zip(_ACTIVITIES, values[: len(_ACTIVITIES)], values[len(_ACTIVITIES) :], strict=True)
+        of = zip(asked, values[: len(asked)], values[len(asked) :], strict=True)
         found[gpu_uuid] = {activity: j / s for activity, s, j in of if s and j is not None}
     return found
 
@@ -75,9 +78,9 @@ def _pieces(session: Session, window: Window) -> list[Piece]:
 
 
 def _sums(
-    session: Session, row: Row, where: Sequence[ColumnElement[bool]]
+    session: Session, row: Row, where: Sequence[ColumnElement[bool]], asked: Sequence[Activity]
 ) -> list[tuple[str, *tuple[float | None, ...]]]:
-    columns = [func.sum(getattr(row, f"{one.value}_{unit}")) for unit in "sj" for one in _ACTIVITIES]
+    columns = [func.sum(getattr(row, f"{one.value}_{unit}")) for unit in "sj" for one in asked]
     inner = select(row.gpu_id, *columns).where(*where).group_by(row.gpu_id).subquery()
     names = inner.c[1:]
     statement = select(GpuRow.gpu_uuid, *names).join(inner, inner.c.gpu_id == GpuRow.id)
