@@ -1,6 +1,6 @@
 """What the calculators' forms are filled with: measured here, in force here or set here, and where each figure is from.
 
-Reading thirteen weeks of a thousand GPUs takes seconds, and a form asks again with every letter that is typed: what was
+Reading thirteen weeks of a thousand GPUs takes a tenth of a second, and a form asks again with every letter typed: what was
 read is kept for a minute. A purchase is not decided by the last minute's samples.
 """
 
