@@ -235,6 +235,6 @@ def test_a_command_that_fills_a_mail_is_left_to_its_page() -> None:
 
 def test_pictures_and_their_legend_turn_dark_together() -> None:
     html = render_html(report_of(week_of(), Settings()), {"days": "cid:a", "funnel": "cid:b"})
-    dark = html.split("prefers-color-scheme:dark", 1)[1].split("</style>", 1)[0]
+    dark = html.split("@media screen and (prefers-color-scheme:dark", 1)[1].split("</style>", 1)[0]
     assert ".pic,.key{filter:invert(.9) hue-rotate(180deg)}" in dark.replace(", ", ",")
     assert ".pic{background" not in dark
