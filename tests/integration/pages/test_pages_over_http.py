@@ -139,10 +139,10 @@ def test_a_recommendation_lives_through_plain_forms(person: TestClient) -> None:
 def test_a_form_that_lacks_its_field_says_which(person: TestClient) -> None:
     address = the_one(person)
     answer = person.post(f"{address}/dismiss", data={"note": "  "})
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert "note" in answer.text
-    assert person.post(f"{address}/snooze", data={"until": "2001-01-01"}).status_code == 400
-    assert person.post(f"{address}/snooze", data={}).status_code == 400
+    assert person.post(f"{address}/snooze", data={"until": "2001-01-01"}).status_code == 422
+    assert person.post(f"{address}/snooze", data={}).status_code == 422
     assert post(person, f"{address}/explode") in {404, 422}
     assert 'class="status' not in person.get(address).text.split("</h1>")[0].replace("status open", "")
 
