@@ -99,12 +99,17 @@ def curve_rows(hours: Sequence[HourOutline], law: Law) -> Iterator[CurveRow]:
 
 def charts_of(hours: Sequence[HourOutline], window: Window) -> Iterator[OverTime | None]:
     """Load, rate, cache with preemptions, and latency over time."""
-    waited = sum(1 for hour in hours if (hour.waiting or 0.0) >= 1)
+    queues = [hour.waiting for hour in hours if hour.waiting is not None]
+    waited = sum(1 for waiting in queues if waiting >= 1)
     busy = sum(1 for hour in hours if hour.busy_s > 0)
+    if waited:
+        queue = f"Requests waited in {waited} of {busy} busy hours"
+    else:
+        queue = "Hardly a request waited" if queues else "Requests at once; how many waited is not told"
     yield over_time(
         hours,
         window,
-        f"Requests waited in {waited} of {busy} busy hours" if waited else "Hardly a request waited",
+        queue,
         "requests running (dark) and waiting, mean while busy",
         [
             ("busy", "running", lambda hour: hour.running, formats.short),

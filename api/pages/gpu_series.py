@@ -188,8 +188,10 @@ def _point_of_sample(sample: GpuSample) -> GpuPoint:
     values = dict(sample.values)
     for name, (one, other) in LINKS.items():
         there, back = values.get(one), values.get(other)
-        if there is not None or back is not None:
-            values[name] = (there or 0.0) + (back or 0.0)
+        if (
+            there is not None and back is not None
+        ):  # as in hours: one direction alone is not the link's traffic
+            values[name] = there + back
     if "memory_used_bytes" in values:
         values["memory_used_max_bytes"] = values["memory_used_bytes"]
     return GpuPoint(

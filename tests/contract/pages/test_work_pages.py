@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from api.pages.engine import charts_of
 from api.pages.frame import Frame
 from api.resources.engine_detail import Law
 from api.resources.who_used import Level
@@ -109,6 +111,16 @@ def test_the_curve_says_its_conclusion_and_draws_limit_promise_and_half_rate() -
         assert mark in html, mark
     assert html.count('class="dot"') >= 6
     assert 'class="law beyond"' in html
+
+
+def test_a_queue_that_no_hour_tells_is_not_called_empty() -> None:
+    def title(waiting: float | None) -> str:
+        chart = next(charts_of([replace(hour, waiting=waiting) for hour in work.hours()], good.WINDOW))
+        assert chart is not None
+        return chart.title
+
+    assert title(None) == "Requests at once; how many waited is not told"
+    assert title(0.0) == "Hardly a request waited"
 
 
 def test_without_an_honest_law_there_is_no_line_and_a_reason() -> None:

@@ -50,6 +50,15 @@ def test_an_unknown_value_stays_unknown_when_folded() -> None:
     assert series.points[0].values == {}
 
 
+def test_traffic_of_a_link_is_known_where_both_directions_are() -> None:
+    samples = [
+        good.sample(0, Activity.BUSY, pcie_rx_bytes_per_s=2e9),
+        good.sample(1, Activity.BUSY, pcie_rx_bytes_per_s=2e9, pcie_tx_bytes_per_s=1e9),
+    ]
+    points = from_samples(samples, HOUR).points
+    assert [point.values.get("pcie_bytes_per_s") for point in points] == [None, 3e9]
+
+
 def test_a_sample_longer_than_the_step_stays_where_it_is() -> None:
     long = [
         replace(
