@@ -29,6 +29,9 @@ from store.models.host_share import HostShareRow
 from store.models.job_run import JobRunRow
 from store.models.ledger_booking import LedgerBookingRow
 from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_engine_day import LedgerEngineDayRow
+from store.models.ledger_engine_set import LedgerEngineSetRow
+from store.models.ledger_engine_week import LedgerEngineWeekRow
 from store.models.ledger_gpu_total import LedgerGpuTotalRow
 from store.models.ledger_month import LedgerMonthRow
 from store.models.ledger_pending import LedgerPendingRow
@@ -99,6 +102,9 @@ MODELS: Final[tuple[type[Base], ...]] = (
     LedgerGpuTotalRow,
     LedgerWeekRow,
     LedgerWeekSpanRow,
+    LedgerEngineSetRow,
+    LedgerEngineDayRow,
+    LedgerEngineWeekRow,
     LedgerPendingRow,
     RecommendationRow,
     RecommendationEventRow,
