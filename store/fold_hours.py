@@ -9,6 +9,7 @@ from core.hour_merge import MEANS, MIN_ENERGY_SHARE
 from core.hours import BatchPoint, EngineHour, GpuHour
 from core.samples import EnergyMethod, EngineSample, GpuSample
 from store.engine_effect import UNTOLD, effective
+from store.fold_means import means
 
 SLOWED_FLAGS: Final = 0x08 | 0x20 | 0x40 | 0x80
 """Event reasons of heat and power brake: HW slowdown, SW thermal, HW thermal, HW power brake (advisor-rules R24)."""
@@ -67,6 +68,7 @@ def fold_gpu_hour(
                 elif told:
                     effective_ms += s.covered_ms
     active = [s for s in samples if is_active(s.activity)]
+    mean = means(MEANS, [s.values for s in samples], [s.covered_ms for s in samples])
     return GpuHour(
         gpu_uuid=gpu_uuid,
         hour_ms=hour_ms,
@@ -93,7 +95,7 @@ def fold_gpu_hour(
         slowed_power_s=_held_back_s(samples, POWER_SLOWED),
         slowed_thermal_s=_held_back_s(samples, THERMAL_SLOWED),
         temperature_margin_min_c=_min(samples, "temperature_margin_c"),
-        **{name: _mean(samples, name) for name in MEANS},
+        **dict(zip(MEANS, mean, strict=True)),
     )
 
 
@@ -116,13 +118,8 @@ def _method(methods: set[EnergyMethod]) -> EnergyMethod | None:
 
 def _mean(samples: Sequence[GpuSample], name: str) -> float | None:
     """Mean over the covered time that has the metric."""
-    total = weight = 0.0
-    for s in samples:
-        value = s.values.get(name)
-        if value is not None:
-            total += value * s.covered_ms
-            weight += s.covered_ms
-    return total / weight if weight else None
+    (mean,) = means((name,), [s.values for s in samples], [s.covered_ms for s in samples])
+    return mean
 
 
 def _max(samples: Sequence[GpuSample], *names: str) -> float | None:

@@ -18,6 +18,7 @@ from core.hour_merge import (
     weighted,
 )
 from core.hours import EngineHour, GpuHour, HostHour
+from core.quarters import Quarters
 from core.samples import EngineSample, GpuSample, HostSample
 from core.units import HOUR_MS
 
@@ -41,10 +42,11 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Folded(Generic[H]):
-    """An hour and the span of the samples it was folded from."""
+    """An hour, the span of the samples it was folded from, and its quarters where it keeps them."""
 
     hour: H
     span: Span
+    quarters: Quarters | None = None
 
 
 @dataclass(frozen=True, slots=True)

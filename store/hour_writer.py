@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, RowMapping, bindparam, delete, insert, select, text
 
 from core.hours import EngineHour, GpuHour, HostHour, UsageHour
+from core.quarters import OF_GPU, OF_HOST, merged_quarters
 from core.readings import WorkloadKey
 from store import pending
 from store.bulk import replace_rows
@@ -44,6 +45,7 @@ from store.models.host_hour import HostHourRow
 from store.models.usage_hour import UsageHourRow
 from store.models.workload import WorkloadRow
 from store.pending import Mark
+from store.quarter_rows import packed, quarters_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,17 @@ class HourWriter:
         rows: list[dict[str, Any]] = []
         written: dict[tuple[str, int], bool] = {}
         for gpu_id, one, old in self._chosen(connection, GpuHourRow.__table__, "gpu_id", found):
-            hour, span = one.hour, one.span
+            hour, span, quarters = one.hour, one.span, one.quarters
             if old is not None:
                 parts = _in_order(Folded(gpu_hour_of(old, hour.gpu_uuid), _span(old)), one)
                 hour, span = (
                     merged_gpu_hour(parts[0].hour, parts[1].hour),
                     parts[0].span.joined(parts[1].span),
                 )
-            rows.append(gpu_hour_values(hour, gpu_id) | _span_values(span))
+                quarters = merged_quarters(quarters_in(old["quarters"], OF_GPU), quarters)
+            rows.append(
+                gpu_hour_values(hour, gpu_id) | _span_values(span) | {"quarters": packed(quarters, OF_GPU)}
+            )
             written[hour.gpu_uuid, hour.hour_ms] = old is not None
         mark_hours(connection, [(row["gpu_id"], row["hour_ms"]) for row in rows])
         replace_rows(connection, GpuHourRow.__table__, rows)
@@ -135,11 +140,14 @@ class HourWriter:
         found = [(self._host_ids[one.hour.host], one) for one in hours]
         rows: list[dict[str, Any]] = []
         for host_id, one, old in self._chosen(connection, HostHourRow.__table__, "host_id", found):
-            hour, span = one.hour, one.span
+            hour, span, quarters = one.hour, one.span, one.quarters
             if old is not None:
                 hour = merged_host_hour(host_hour_of(old, hour.host), hour)
                 span = span.joined(_span(old))
-            rows.append(host_hour_values(hour, host_id) | _span_values(span))
+                quarters = merged_quarters(quarters_in(old["quarters"], OF_HOST), quarters)
+            rows.append(
+                host_hour_values(hour, host_id) | _span_values(span) | {"quarters": packed(quarters, OF_HOST)}
+            )
         replace_rows(connection, HostHourRow.__table__, rows)
         mark_days(connection, "host", [(row["host_id"], row["hour_ms"]) for row in rows])
         self.host_hours += len(rows)

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import Engine
 
 from core.evidence import Window
-from core.hours import HostHour
+from core.hours import GpuHour, HostHour
 from core.readings import WorkloadKey
 from core.samples import EngineSample, GpuSample, HostSample, ProcessSample
 from core.sharing import ShareMethod
@@ -25,6 +25,7 @@ from store.engine import begin_write
 from store.engine_effect import UNTOLD, by_engine_rate
 from store.fold_host import fold_host_hour
 from store.fold_hours import FOLDED, fold_engine_hour, fold_gpu_hour
+from store.fold_quarters import fold_gpu_quarters, fold_host_quarters
 from store.fold_usage import fold_usage_hour, holders_by_time
 from store.hour_merge import Folded, span_of, span_of_host
 from store.hour_writer import HourWriter, Unit
@@ -281,11 +282,15 @@ def _fold_unit(part: Component, hour_ms: int, samples: _Samples, sharing: _Shari
         if found
     }
     return Unit(
-        tuple(Folded(hour, span_of(of_gpu[hour.gpu_uuid])) for hour in gpu_hours if hour is not None),
+        tuple(_with_quarters(hour, of_gpu[hour.gpu_uuid]) for hour in gpu_hours if hour is not None),
         tuple(Folded(hour, span_of(of_engine[hour.engine])) for hour in engine_hours if hour is not None),
         usage,
         tuple(_fold_hosts(part, hour_ms, samples)),
     )
+
+
+def _with_quarters(hour: GpuHour, samples: Sequence[GpuSample]) -> Folded[GpuHour]:
+    return Folded(hour, span_of(samples), fold_gpu_quarters(hour.hour_ms, samples))
 
 
 def _only_engine(part: Component, gpu_uuid: str) -> KnownEngine | None:
@@ -299,7 +304,7 @@ def _fold_hosts(part: Component, hour_ms: int, samples: _Samples) -> Iterator[Fo
         found = samples.host.get((host.name, hour_ms), [])
         hour = fold_host_hour(host.name, hour_ms, found)
         if hour is not None:
-            yield Folded(hour, span_of_host(found))
+            yield Folded(hour, span_of_host(found), fold_host_quarters(hour_ms, found))
 
 
 def _seen_engines(

@@ -1,13 +1,13 @@
 """Hours of hosts."""
 
-from sqlalchemy import ForeignKey, Integer
+from sqlalchemy import ForeignKey, Integer, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from store.models.base import Base
 
 
 class HostHourRow(Base):
-    """``core.hours.HostHour`` as a row; ``sampled_from_ms`` and ``sampled_to_ms`` as in ``gpu_hour``."""
+    """``core.hours.HostHour`` as a row; ``sampled_from_ms``, ``sampled_to_ms`` and ``quarters`` as in ``gpu_hour``."""
 
     __tablename__ = "host_hour"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -24,3 +24,4 @@ class HostHourRow(Base):
     host_power_w: Mapped[float | None]
     sampled_from_ms: Mapped[int | None]
     sampled_to_ms: Mapped[int | None]
+    quarters: Mapped[bytes | None] = mapped_column(LargeBinary)

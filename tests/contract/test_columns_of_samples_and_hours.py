@@ -11,6 +11,8 @@ from store.tables import METADATA
 
 SPAN = {"sampled_from_ms", "sampled_to_ms"}
 """Bookkeeping of the roll-up: which samples an hour was folded from."""
+QUARTERS = {"quarters"}
+"""What an hour keeps beside its figures (``core.quarters``)."""
 
 
 def columns(table: str) -> list[str]:
@@ -55,7 +57,7 @@ def test_sample_keys_start_with_whose_and_days_partition_them() -> None:
 def test_a_gpu_hour_has_a_column_for_every_field_and_activity() -> None:
     spread = {f"{activity.value}_{unit}" for activity in Activity for unit in ("s", "j")}
     plain = {field.name for field in fields(GpuHour)} - {"gpu_uuid", "seconds", "joules"}
-    assert set(columns("gpu_hour")) == {"gpu_id"} | plain | spread | SPAN
+    assert set(columns("gpu_hour")) == {"gpu_id"} | plain | spread | SPAN | QUARTERS
 
 
 def test_an_engine_hour_has_a_column_for_every_field() -> None:
@@ -70,7 +72,7 @@ def test_a_usage_hour_has_a_column_for_every_field() -> None:
 
 def test_a_host_hour_has_a_column_for_every_field() -> None:
     plain = {field.name for field in fields(HostHour)} - {"host"}
-    assert set(columns("host_hour")) == {"host_id"} | plain | SPAN
+    assert set(columns("host_hour")) == {"host_id"} | plain | SPAN | QUARTERS
 
 
 def test_every_constraint_has_a_name_of_the_convention() -> None:
