@@ -7,6 +7,7 @@ from typing import Final
 
 from core.histogram import Histogram
 from core.hours import EngineHour
+from core.percent import percent
 from core.series import parts_of
 
 AT_CEILING: Final = 0.95
@@ -118,11 +119,11 @@ def diagnose(seen: Pressure) -> Diagnosis:
         nearer_kv = seen.kv_p95 >= (KV_FREE + KV_FULL) / 2
         return Diagnosis(
             Cause.KV if nearer_kv else Cause.CONFIGURATION,
-            note=f"KV-cache use is at {seen.kv_p95:.0%}: the batch limit and the KV cache are close to each other.",
+            note=f"KV-cache use is at {percent(seen.kv_p95)}: the batch limit and the KV cache are close to each other.",
         )
     return Diagnosis(
         None,
         ("max_num_seqs",) if seen.ceiling is None else ("the scheduler's reason for waiting",),
         f"Requests wait (p95 {seen.waiting_p95:g}) although the batch is below its limit and the KV cache has room"
-        f" ({seen.kv_p95:.0%}): bursts, long prompts and token limits look alike from here.",
+        f" ({percent(seen.kv_p95)}): bursts, long prompts and token limits look alike from here.",
     )

@@ -30,6 +30,7 @@ def _sentence(ledger: Ledger, claim: Range) -> str:
 
 def amount_words(ledger: Ledger, value: float) -> str:
     """A figure of a month with its unit: ``$1,234.00``, ``730.0 GPU-h``, ``12.5 kWh``."""
+    sign = "−" if value < 0 else ""
     if ledger is Ledger.CASH:
-        return f"{'-' if value < 0 else ''}${abs(value):,.2f}"
-    return f"{value:,.1f} {UNITS[ledger]}"
+        return f"{sign}${abs(value):,.2f}"
+    return f"{sign}{abs(value):,.1f} {UNITS[ledger]}"

@@ -42,11 +42,6 @@ def rounded(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def percent(share: float) -> str:
-    """A share for people: ``82%``, ``under 1%``."""
-    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
-
-
 def as_facts(name: str, figure: Range) -> Mapping[str, float]:
     """A range as three facts: ``name_p10``, ``name_p50``, ``name_p90``."""
     return {f"{name}_p10": figure.p10, f"{name}_p50": figure.p50, f"{name}_p90": figure.p90}

@@ -22,6 +22,7 @@ from core.evidence import Evidence, GpuEvidence
 from core.finding import Grade, NotEvaluated, Range, Subject
 from core.hour_columns import SECONDS_OF, rows_of
 from core.hours import GpuHour
+from core.percent import percent
 from core.series import HourSeries, each_since, hours_since
 from core.units import HOUR_MS
 
@@ -173,7 +174,7 @@ def unfit(evidence: Evidence, gpu: GpuEvidence, limits: WorkLimits) -> tuple[tup
         late = duration(silence_h(evidence, gpu))
         return ("recent samples",), f"The last sample is {late} old: what the GPU does now is not known."
     if seen.coverage < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {seen.coverage:.0%} of the time; a gap is unknown."
+        return ("samples",), f"Samples cover {percent(seen.coverage)} of the time; a gap is unknown."
     if work_h < limits.min_work_h:
         due = duration(limits.min_work_h)
         return ("time",), f"At work for {duration(work_h)} of the last three days; {due} are needed."
@@ -208,6 +209,6 @@ def little_work(hours: Sequence[GpuHour]) -> str:
     if busy is None or sm is None or busy < 0.9 or sm >= 0.5:
         return ""
     return (
-        f" Utilization of {busy:.0%} only says that some kernel was running:"
-        f" the multiprocessors were {sm:.0%} active."
+        f" Utilization of {percent(busy)} only says that some kernel was running:"
+        f" the multiprocessors were {percent(sm)} active."
     )

@@ -9,6 +9,7 @@ from advisor.estimators.decode_step import DecodeStep
 from advisor.serving import Serving, hour_shares
 from core.evidence import GpuEvidence
 from core.hours import EngineHour, GpuHour
+from core.percent import percent
 
 STEADY: Final = 0.95
 """Share of an hour with requests from which the GPU's mean describes serving, and a gauge the batch."""
@@ -132,9 +133,9 @@ class Supports:
         if self.eager:
             found.append("CUDA graphs are off")
         if self.thread_ratio is not None and self.thread_ratio >= BUSY_THREAD:
-            found.append(f"its busiest thread takes {self.thread_ratio:.0%} of a core")
+            found.append(f"its busiest thread takes {percent(self.thread_ratio)} of a core")
         if self.power_ratio is not None and self.power_ratio < LOW_POWER:
-            found.append(f"its GPUs draw {self.power_ratio:.0%} of their power limit")
+            found.append(f"its GPUs draw {percent(self.power_ratio)} of their power limit")
         return tuple(found)
 
 

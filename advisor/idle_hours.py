@@ -9,6 +9,7 @@ from core.activity import IDLE_BUSY_RATIO
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.hours import GpuHour
 from core.parked_hours import ParkedHour
+from core.percent import percent
 from core.units import HOUR_MS
 
 ROUNDING_S: Final = 3
@@ -37,8 +38,8 @@ def mean_busy_ratio(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
 
 def busy_words(mean_ratio: float | None) -> str:
     """What idle means, and how busy the GPU was on average."""
-    mean = "" if mean_ratio is None else f" ({mean_ratio:.1%} on average)"
-    return f"under {IDLE_BUSY_RATIO:.0%} busy{mean}"
+    mean = "" if mean_ratio is None else f" ({percent(mean_ratio, 1)} on average)"
+    return f"under {percent(IDLE_BUSY_RATIO)} busy{mean}"
 
 
 def may_serve(evidence: Evidence, gpu: GpuEvidence, mean_ratio: float | None) -> bool:

@@ -15,6 +15,7 @@ from core.evidence import EngineEvidence, Evidence
 from core.finding import Grade, NotEvaluated, Subject
 from core.histogram import Histogram
 from core.hours import EngineHour
+from core.percent import percent
 from core.series import parts_of
 
 Refusal = tuple[tuple[str, ...], str]
@@ -60,7 +61,7 @@ def _refusal(
         return silent
     share = engine_coverage(engine)
     if share < min_coverage_ratio:
-        return ("samples",), f"Samples cover {share:.0%} of the time; a gap is unknown, not quiet."
+        return ("samples",), f"Samples cover {percent(share)} of the time; a gap is unknown, not quiet."
     return None
 
 

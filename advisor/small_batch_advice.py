@@ -10,11 +10,12 @@ from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import kv_pool
 from advisor.estimators.replicas import dropped, for_demand
-from advisor.facts import as_facts, percent, profile_chart, rounded, time_chart, window_facts
+from advisor.facts import as_facts, profile_chart, rounded, time_chart, window_facts
 from advisor.replica_group import Fall, Outcome, peak_running, peak_tokens_per_s, without_saving
 from advisor.serving import Serving, profile_of
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, Range, Risk
+from core.percent import percent
 
 RULE_ID: Final = "small-batch"
 GRADE: Final = {"fit": Grade.B, "formula": Grade.C, "anchored": Grade.C}
@@ -254,11 +255,9 @@ def demand(case: Case, group: Group) -> Finding:
 
 def kv(case: Case, replicas: int) -> Finding:
     """The KV cache is full: neither the limit nor demand is what stops the batch."""
-    serving, seen = case.serving, case.seen
-    model = serving.model
+    serving, seen, model = case.serving, case.seen, case.serving.model
     assert model is not None
     grade, confidence = case.grade()
-    identity = serving.engine.identity
     why = "No figure: what it gives depends on how much of the cache is freed and on how answers hold up in your own evaluation."
     return _finding(
         case,
@@ -275,7 +274,7 @@ def kv(case: Case, replicas: int) -> Finding:
         actions=(
             Action(
                 "Try an 8-bit KV cache on one replica: twice the tokens in the same memory. Validate on your own evaluation set",
-                flags.kv_precision_command(case.kind, identity.model),
+                flags.kv_precision_command(case.kind, serving.engine.identity.model),
             ),
             Action(
                 "Quantise the weights (see quantization-candidate), or lower the longest context you accept"

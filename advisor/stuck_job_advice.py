@@ -11,6 +11,7 @@ from core.activity import SPIN_MEMORY_BUSY_RATIO, Activity
 from core.evidence import Evidence, GpuEvidence, WorkloadUse
 from core.finding import Action, Effort, Finding, Grade, Risk, Saving, Subject
 from core.hours import GpuHour
+from core.percent import percent
 
 RULE_ID: Final = "stuck-job"
 MOST_NAMED: Final = 8
@@ -86,7 +87,7 @@ def finding_of(evidence: Evidence, job: StuckJob) -> Finding:
         title=f"See why {job.subject.label or job.subject.id} does not move",
         because=(
             f"{cards}{waiting} at full utilization for at least {duration(job.since_s / 3600)}, with memory at work in at"
-            f" most {SPIN_MEMORY_BUSY_RATIO:.0%} of the time and power near idle."
+            f" most {percent(SPIN_MEMORY_BUSY_RATIO)} of the time and power near idle."
         ),
         state="spinning",
         confidence=_confidence(job),

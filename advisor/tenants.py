@@ -24,6 +24,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.hour_columns import rows_of
 from core.hours import GpuHour
+from core.percent import percent
 
 MIN_HELD_RATIO: Final = 0.05
 """Share of the time with something on the GPU below which it has no tenant worth a move."""
@@ -116,7 +117,8 @@ def refusal(evidence: Evidence, gpu: GpuEvidence, limits: ShareableGpuLimits) ->
     if silent > limits.max_silence_h:
         return ("recent samples",), f"The last sample is {duration(silent)} old."
     if seen.coverage < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {seen.coverage:.0%} of the time; a gap is unknown, not quiet."
+        why = f"Samples cover {percent(seen.coverage)} of the time; a gap is unknown, not quiet."
+        return ("samples",), why
     if is_short(seen.observed_h, seen.covered_h):
         why = f"{duration(seen.covered_h)} of data over {duration(seen.observed_h)}: two weeks show when its peaks come."
         return ("time",), why

@@ -20,6 +20,7 @@ from typing import Final
 
 from advisor.claims import proven
 from core.finding import Finding, Range, Saving
+from core.percent import percent
 from core.verification import Ledger, Verification
 
 PRIOR_MEDIAN: Final = 0.7
@@ -43,13 +44,13 @@ class TrackRecord:
         """For people."""
         if self.cases == 0:
             return (
-                f"No saving of this rule has been verified here yet; elsewhere about {PRIOR_MEDIAN:.0%} of a claim"
+                f"No saving of this rule has been verified here yet; elsewhere about {percent(PRIOR_MEDIAN)} of a claim"
                 " comes true. Claims are shown as computed."
             )
         many = "case" if self.cases == 1 else "cases"
         return (
-            f"{self.cases} verified {many}: about {self.ratio.p50:.0%} of a claim comes true"
-            f" ({self.ratio.p10:.0%} to {self.ratio.p90:.0%}); claims are scaled by it."
+            f"{self.cases} verified {many}: about {percent(self.ratio.p50)} of a claim comes true"
+            f" ({percent(self.ratio.p10)} to {percent(self.ratio.p90)}); claims are scaled by it."
         )
 
 

@@ -28,6 +28,7 @@ from advisor.verify.series import Case, LatencyHour, LoadHour
 from advisor.verify.trace import trace
 from core.clock import from_ms
 from core.finding import Range
+from core.percent import percent
 from core.units import DAY_MS, HOURS_PER_MONTH
 from core.verification import Verdict, Verification
 
@@ -138,12 +139,13 @@ def _baseline(hours: Sequence[LoadHour], facts: dict[str, float | str | None]) -
     if model.cv_rmse > MAX_CV_RMSE:
         raise _Refusal(
             Verdict.NO_BASELINE,
-            f"An hour before the action scatters by {model.cv_rmse:.0%} around what load and time of the week say"
+            f"An hour before the action scatters by {percent(model.cv_rmse)} around what load and time of the week say"
             f" (30 % is the most): there is no baseline to compare with.",
         )
     if abs(bias) > MAX_BIAS:
         raise _Refusal(
-            Verdict.NO_BASELINE, f"The baseline misses days it has not seen by {bias:+.0%} (5 % is the most)."
+            Verdict.NO_BASELINE,
+            f"The baseline misses days it has not seen by {percent(bias, signed=True)} (5 % is the most).",
         )
     return model
 
@@ -161,7 +163,7 @@ def _comparable(case: Case, sides: _Sides, facts: dict[str, float | str | None])
         if outside > MAX_OUTSIDE_RATIO * len(sides.after):
             raise _Refusal(
                 Verdict.TRAFFIC_CHANGED,
-                f"In {outside / len(sides.after):.0%} of the hours after the action {name} are outside of what the"
+                f"In {percent(outside / len(sides.after))} of the hours after the action {name} are outside of what the"
                 f" weeks before have seen: what they would have cost then is not known.",
             )
     if len(case.load_names) > 1:
@@ -199,7 +201,7 @@ def _of_fallen_load(
     if per_unit <= 0:
         raise _Refusal(
             Verdict.TRAFFIC_CHANGED,
-            f"{case.load_names[-1].capitalize()} fell by {1 - per_hour[1] / per_hour[0]:.0%} after the action, and a"
+            f"{case.load_names[-1].capitalize()} fell by {percent(1 - per_hour[1] / per_hour[0])} after the action, and a"
             " unit costs no less than before: there is no saving at equal load.",
         )
     return replace(found, saving=min(found.saving, per_unit))
@@ -254,7 +256,7 @@ def _judged(
     control = (
         "No untreated peers could be compared."
         if facts["peers_change_ratio"] is None
-        else f"Untreated peers changed by {-float(facts['peers_change_ratio']):+.1%} in the same time, which is taken off."
+        else f"Untreated peers changed by {percent(-float(facts['peers_change_ratio']), 1, signed=True)} in the same time, which is taken off."
     )
     if found.is_noise:
         return Verdict.NOISE, (
@@ -308,7 +310,7 @@ def _no_placebo(sides: _Sides, found: Adjusted, facts: dict[str, float | str | N
         raise _Refusal(
             Verdict.PLACEBO,
             f"At {from_ms(middle):%Y-%m-%d}, when nothing was done, the same comparison finds"
-            f" {placebo.saving / found.saving:.0%} of the saving: the baseline was moving already.",
+            f" {percent(placebo.saving / found.saving)} of the saving: the baseline was moving already.",
         )
 
 

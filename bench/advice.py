@@ -31,6 +31,7 @@ from bench.advice_held_out import (
 )
 from bench.advice_rows import data_folder
 from bench.measure import Figure, shown
+from core.percent import percent
 
 ALL: Final = "all intervals"
 NOISE: Final = 0.05
@@ -104,9 +105,9 @@ def table(found: Sequence[Case], folds: dict[str, list[HeldOut]]) -> str:
     for group, own in scores(found).items():
         unit = "points" if group.split(":")[0] in points else "%"
         error = "" if group == ALL else f"{own.error * 100:.1f} {unit}"
-        left_out = f"{coverage(folds[group]):.0%}" if group in folds else ""
+        left_out = f"{percent(coverage(folds[group]))}" if group in folds else ""
         lines.append(
-            f"| {group} | {own.count} | {own.subjects} | {error} | {own.coverage:.0%} | {own.verdict} | {left_out} |"
+            f"| {group} | {own.count} | {own.subjects} | {error} | {percent(own.coverage)} | {own.verdict} | {left_out} |"
             f" {own.wrong_signs} | {own.beyond_noise} |"
         )
     return "\n".join(lines)
@@ -121,7 +122,7 @@ def calibration(found: Measurements, folds: dict[str, list[HeldOut]]) -> str:
     ]
     for group, own in folds.items():
         each = ", ".join(f"{fold.subject} {fold.held}/{fold.count} (±{fold.fitted:.3f})" for fold in own)
-        lines.append(f"Held out, {group}: {coverage(own):.0%}: {each}.")
+        lines.append(f"Held out, {group}: {percent(coverage(own))}: {each}.")
     return "\n".join(lines)
 
 

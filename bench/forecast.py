@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Final
 
 from bench.measure import Figure
+from core.percent import percent
 from ledger.forecast import DaySpend, Refused, forecast
 
 AS_OF_DAYS: Final = (5, 10, 15, 20, 25)
@@ -184,7 +185,9 @@ def main(seeds: Sequence[int] = SEEDS) -> None:
     print("|---|---:|---:|---:|---:|---:|")
     for by in (lambda one: f"day {one.day}", lambda one: one.kind):
         for key, (count, error, naive, covered, width) in scored(found, by).items():
-            print(f"| {key} | {count:.0f} | {error:.1%} | {naive:.1%} | {covered:.0%} | {width:.1%} |")
+            print(
+                f"| {key} | {count:.0f} | {percent(error, 1)} | {percent(naive, 1)} | {percent(covered)} | {percent(width, 1)} |"
+            )
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from bench.measure import Figure
 from catalog import gpu_specs, llm_models
 from catalog.gpu_specs import GpuSpec
 from catalog.llm_models import LlmSpec
+from core.percent import percent
 
 DENSE: Final = "dense on Hopper"
 OTHER: Final = "mixtures, 8 bits, windows"
@@ -198,11 +199,11 @@ def main() -> int:
     found = list(cases(all_runs(folder)))
     print("| estimate | cases | mean error | in the 80 % interval |\n|---|---:|---:|---:|")
     for group, (count, error, covered) in scored(found).items():
-        print(f"| {group} | {count} | {error:.1%} | {covered:.0%} |")
+        print(f"| {group} | {count} | {percent(error, 1)} | {percent(covered)} |")
     print("\nLargest errors:")
     for case in sorted(found, key=lambda case: -case.error)[:12]:
         print(
-            f"{case.error:6.0%}  {case.group}: {case.name}: {case.predicted.p50:.3g}, measured {case.measured:.3g}"
+            f"{percent(case.error):>6}  {case.group}: {case.name}: {case.predicted.p50:.3g}, measured {case.measured:.3g}"
         )
     return 0
 

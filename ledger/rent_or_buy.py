@@ -28,6 +28,7 @@ from core.breakeven import capex_per_year_usd
 from core.evidence import Price, Site
 from core.money import usd
 from core.owned_machine import OwnedMachine
+from core.percent import percent, percent_range
 from core.units import HOURS_PER_MONTH
 from ledger.rent_or_buy_inputs import RentOrBuyInputs
 from ledger.share import rounded
@@ -207,7 +208,7 @@ def _verdict(inputs: RentOrBuyInputs, case: _Case | None, missing: tuple[str, ..
     breakeven = case.breakeven_utilisation
     if breakeven is None or breakeven > 1:
         return Verdict.RENT, "Renting is cheaper at any use: owning would not break even at 24 hours a day."
-    need = f"Owning breaks even at {breakeven:.0%} of all hours ({24 * breakeven:.1f} h a day)"
+    need = f"Owning breaks even at {percent(breakeven)} of all hours ({24 * breakeven:.1f} h a day)"
     use, low, high = inputs.utilisation, inputs.utilisation_p25, inputs.utilisation_p75
     if use is None:
         why = inputs.utilisation_basis or "how many hours the machine is wanted is not known"
@@ -215,11 +216,11 @@ def _verdict(inputs: RentOrBuyInputs, case: _Case | None, missing: tuple[str, ..
     if low is not None and high is not None and low < breakeven < high:
         return (
             Verdict.MIX,
-            f"{need}, inside the measured {low:.0%}–{high:.0%}: own what is always busy, rent the rest.",
+            f"{need}, inside the measured {percent_range(low, high)}: own what is always busy, rent the rest.",
         )
     if use >= breakeven:
-        return Verdict.BUY, f"{need}; it is wanted {use:.0%} of them."
-    return Verdict.RENT, f"{need}; it is wanted only {use:.0%} of them."
+        return Verdict.BUY, f"{need}; it is wanted {percent(use)} of them."
+    return Verdict.RENT, f"{need}; it is wanted only {percent(use)} of them."
 
 
 def _corners(inputs: RentOrBuyInputs, rent: float) -> Iterable[tuple[_Case, float]]:

@@ -18,6 +18,7 @@ from math import sqrt
 from typing import Final, NamedTuple
 
 from core.money import usd
+from core.percent import percent
 
 MILLION: Final = 1_000_000
 MIN_HOURS: Final = 24
@@ -87,9 +88,11 @@ def prefill_share(hours: Sequence[WorkHour]) -> PrefillShare | str:
         return "more tokens went with less time: something else decides it"
     cost, error = fit.coefficients[-1], fit.errors[-1]
     if fit.explained_ratio < MIN_EXPLAINED_RATIO:
-        return f"tokens explain {fit.explained_ratio:.0%} of the differences between hours, {MIN_EXPLAINED_RATIO:.0%} needed"
+        return f"tokens explain {percent(fit.explained_ratio)} of the differences between hours, {percent(MIN_EXPLAINED_RATIO)} needed"
     if error > MAX_ERROR_RATIO * cost > 0:
-        return f"prompts and answers keep step: the share of prompts is only known to ±{error / cost:.0%}"
+        return (
+            f"prompts and answers keep step: the share of prompts is only known to ±{percent(error / cost)}"
+        )
     whole = sum(hour.amount for hour in known)
     prompts = sum(hour.prompt for hour in known)
     ratio = cost * prompts / whole

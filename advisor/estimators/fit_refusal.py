@@ -11,6 +11,7 @@ from advisor.estimators.decode_step import (
     fit,
 )
 from core.hours import BatchPoint
+from core.percent import percent
 
 
 def fit_refusal(profile: Mapping[float, BatchPoint]) -> str | None:
@@ -36,5 +37,5 @@ def fit_refusal(profile: Mapping[float, BatchPoint]) -> str | None:
         )
     return (
         "its steps follow no line t = a + b·B with both above 0 "
-        f"and residuals within {FIT_MAX_ERROR:.0%}: something else than the batch sets the pace"
+        f"and residuals within {percent(FIT_MAX_ERROR)}: something else than the batch sets the pace"
     )

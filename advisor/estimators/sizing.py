@@ -33,6 +33,7 @@ from advisor.estimators.sizing_replica import (
 from advisor.serving import half_width
 from catalog.gpu_specs import GpuSpec
 from core.finding import Range
+from core.percent import percent
 
 THUMB: Final = 1.25
 SATURATED: Final = 0.75
@@ -269,7 +270,7 @@ def _too_large(load: Load, spec: GpuSpec) -> str:
     free = USABLE * spec.memory_bytes - OVERHEAD_BYTES[2]
     held = weights(load).total_bytes + load.sequence_bytes * copies(load.llm, most)
     if free <= 0:
-        return f"{USABLE:.0%} of its memory is less than an engine's overhead"
+        return f"{percent(USABLE)} of its memory is less than an engine's overhead"
     node = "" if most == NODE_GPUS else f"; its {load.llm.heads} heads split over {most} at most"
     return f"weights and one request need {ceil(held / free)} GPUs, more than a node of {NODE_GPUS} can split{node}"
 

@@ -26,7 +26,7 @@ from advisor.confidence import duration, graded, seen_share
 from advisor.digest import digest
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.clock_lock import LEAST_REDUCTION, MOST_REDUCTION, LockEffect, clock_lock
-from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import as_facts, price_facts, rounded, time_chart, window_facts
 from advisor.fleet import month_h
 from advisor.gpu_work import FLEET, mean, recent
 from advisor.model import Limits, Rule, Source, Verdict
@@ -36,6 +36,7 @@ from advisor.waterfall import base_of
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 from core.units import J_PER_KWH
 
 RULE_ID: Final = "decode-clock"
@@ -118,7 +119,8 @@ def _refusal(
     if (silent := silence(engine, evidence.window)) is not None:
         return silent
     if engine_coverage(engine) < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {engine_coverage(engine):.0%} of the time; a gap is unknown."
+        why = f"Samples cover {percent(engine_coverage(engine))} of the time; a gap is unknown."
+        return ("samples",), why
     if engine.busy_s < limits.min_busy_h * 3600:
         due = duration(limits.min_busy_h)
         return ("busy time",), f"Busy for {duration(engine.busy_s / 3600)}; {due} are needed."

@@ -37,6 +37,7 @@ from core.days import seen_hours
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 from core.series import HourSeries
 from core.units import HOURS_PER_MONTH, J_PER_KWH, MIB
 
@@ -77,9 +78,8 @@ def _refusal(
         ), f"The last sample is {duration(silent_h)} old: what the GPU does now is not known."
     if streak.span_h > 0 and streak.idle_h < limits.min_coverage_ratio * streak.span_h:
         share = streak.idle_h / streak.span_h
-        return (
-            "samples",
-        ), f"Samples cover {share:.0%} of the time it seems empty; a gap is unknown, not idle."
+        why = f"Samples cover {percent(share)} of the time it seems empty; a gap is unknown, not idle."
+        return ("samples",), why
     due_h = needed_h(evidence, gpu, limits)
     if streak.idle_h < due_h and streak.count == len(gpu.hours):
         return (

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from advisor.confidence import duration, graded
 from advisor.digest import Digest, digest
-from advisor.facts import percent, rounded, time_chart, window_facts
+from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label, month_h
 from advisor.idle_hours import has_seen_engine, silence_h
 from advisor.model import Limits, Rule, Source, Verdict
@@ -36,6 +36,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 from core.series import HourSeries
 
 RULE_ID: Final = "execution-idle"
@@ -156,7 +157,8 @@ def _refusal(evidence: Evidence, gpu: GpuEvidence, gaps: Gaps, limits: Execution
             "recent samples",
         ), f"The last sample is {duration(silent_h)} old: what the GPU does now is not known."
     if seen.coverage < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {seen.coverage:.0%} of the time; a gap is unknown, not a pause."
+        why = f"Samples cover {percent(seen.coverage)} of the time; a gap is unknown, not a pause."
+        return ("samples",), why
     if gaps.job_h < limits.min_job_h:
         return (
             ("time",),

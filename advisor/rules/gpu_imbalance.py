@@ -26,7 +26,7 @@ from pydantic import Field
 
 from advisor.confidence import duration, graded
 from advisor.digest import digest
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.fleet import label
 from advisor.gpu_jobs import Job, jobs, served
 from advisor.gpu_work import (
@@ -44,6 +44,7 @@ from advisor.model import Rule, Source, Verdict
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 
 RULE_ID: Final = "gpu-imbalance"
 
@@ -251,7 +252,9 @@ def _capacity(
 
 def _because(gpus: Sequence[GpuEvidence], apart: Spread, values: Sequence[float], high: int, low: int) -> str:
     if apart.name == "busy_ratio":
-        figures = f"{label(gpus[high])} was {values[high]:.0%} busy, {label(gpus[low])} {values[low]:.0%}"
+        figures = (
+            f"{label(gpus[high])} was {percent(values[high])} busy, {label(gpus[low])} {percent(values[low])}"
+        )
     else:
         figures = f"{label(gpus[high])} drew {values[high]:.0f} W, {label(gpus[low])} {values[low]:.0f} W"
     said = f"Over {duration(apart.hours)} {figures}: {percent(_ratio(values))} of the mean apart."

@@ -33,13 +33,14 @@ from advisor.engine_settings import speculates
 from advisor.estimators import kv_pool
 from advisor.estimators.decode_step import SEQUENCE_OVERHEAD_S, STEP_OVERHEAD_S
 from advisor.estimators.utilization import MOST_MBU
-from advisor.facts import as_facts, percent, time_chart
+from advisor.facts import as_facts, time_chart
 from advisor.host_signs import HourStep, Supports, hour_steps, mean_of, slowed_ratio, supports, with_gpus
 from advisor.model import Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.serving import Serving, formula_of
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk
+from core.percent import percent
 
 RULE_ID: Final = "host-bound-serving"
 WRONG_WHEN: Final = (

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from advisor.confidence import graded
 from advisor.digest import digest
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_jobs import jobs, main_use, served
 from advisor.gpu_work import WorkLimits, freed, hours_of, is_dark, mean, means, recent, share, unfit, unread
@@ -35,6 +35,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
 from core.hours import GpuHour
+from core.percent import percent
 
 RULE_ID: Final = "input-bound"
 SIGNS: Final = ("cpu_thread_ratio", "iowait_ratio", "pcie_bytes_per_s")
@@ -215,7 +216,7 @@ def _finding(
         cause="input",
         title=f"Feed {name} faster",
         because=(
-            f"{'Its GPUs were' if len(gpus) > 1 else 'It was'} {busy:.0%} busy on average, swinging between nothing"
+            f"{'Its GPUs were' if len(gpus) > 1 else 'It was'} {percent(busy)} busy on average, swinging between nothing"
             f" and full through {percent(share(starved, Activity.STARVED))} of"
             f" {hours_of(starved):.0f} GPU-hours, beside {signs}."
         ),

@@ -31,7 +31,7 @@ from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import kv_pool
 from advisor.estimators.kv_need import with_half_the_kv_bytes
 from advisor.estimators.replicas import dropped
-from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import as_facts, price_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.replica_group import Fall, Outcome, peak_running, peak_tokens_per_s, replica_key, without_saving
@@ -53,6 +53,7 @@ from advisor.serving_checks import (
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk
 from core.hours import EngineHour
+from core.percent import percent
 
 RULE_ID: Final = "kv-cache-precision"
 EIGHT_BIT: Final = ("fp8", "int8", "q8", "q4", "q5", "iq4", "nvfp4")

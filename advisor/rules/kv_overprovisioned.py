@@ -31,12 +31,13 @@ from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import kv_need, kv_pool
 from advisor.estimators.prefix_cache import hit_ratio
-from advisor.facts import as_facts, percent, rounded, time_chart, window_facts
+from advisor.facts import as_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.serving import Serving, servings
 from advisor.serving_checks import Refusal, highest, no_engines, quality, refusal, short_of_peaks
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.percent import percent
 from core.units import GIB
 
 RULE_ID: Final = "kv-overprovisioned"

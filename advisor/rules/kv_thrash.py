@@ -29,7 +29,7 @@ from advisor.batch import pressure
 from advisor.confidence import duration
 from advisor.engine_time import engine_coverage, engine_subject
 from advisor.estimators import kv_pool
-from advisor.facts import percent, rounded, time_chart, window_facts
+from advisor.facts import rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.serving import Serving, servings
@@ -39,6 +39,7 @@ from core.days import day_of
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import EngineHour
+from core.percent import percent
 from core.series import HourSeries
 from core.units import DAY_MS, HOUR_MS
 

@@ -27,7 +27,7 @@ from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
-from advisor.facts import percent, rounded, time_chart, window_facts
+from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.model import Limits, Rule, Source, Verdict, counted
 from advisor.recent import recent_hours, silence
@@ -35,6 +35,7 @@ from advisor.serving import Serving, hour_shares, servings
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving, Subject
 from core.hours import EngineHour
+from core.percent import percent
 
 RULE_ID: Final = "memory-bound-decode"
 NO_FIGURE: Final = "A classification, not a saving: it says which changes can pay."
@@ -100,7 +101,7 @@ def _engine(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimit
         yield NotEvaluated(RULE_ID, subject, *silent)
     elif engine_coverage(engine) < limits.min_coverage_ratio:
         yield NotEvaluated(
-            RULE_ID, subject, ("samples",), f"Samples cover {engine_coverage(engine):.0%} of the time."
+            RULE_ID, subject, ("samples",), f"Samples cover {percent(engine_coverage(engine))} of the time."
         )
     elif serving.mbu is None or serving.mfu is None or "a GPU of its own" in serving.missing:
         yield from _by_gpus(evidence, serving, limits)
@@ -194,7 +195,7 @@ def _by_gpus(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimi
             basis="Likely only: utilization and power of an LLM engine's GPU; public traces show that small models are missed",
             because=(
                 f"For {duration(likely_h)} a kernel ran and memory moved nearly all the time, at under"
-                f" {limits.max_power_ratio:.0%} of the power limit."
+                f" {percent(limits.max_power_ratio)} of the power limit."
             ),
             state="likely memory-bound",
             facts={"bound_h": round(likely_h, 3), "missing": list(serving.missing)},
@@ -205,7 +206,7 @@ def _by_gpus(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimi
 def _gpu(evidence: Evidence, gpu: GpuEvidence, limits: MemoryBoundDecodeLimits) -> Iterator[Verdict]:
     """A GPU without a known engine: only its profiling counters can say it, and not that it decodes."""
     if digest(evidence, gpu).coverage < limits.min_coverage_ratio:
-        why = f"Samples cover {digest(evidence, gpu).coverage:.0%} of the time."
+        why = f"Samples cover {percent(digest(evidence, gpu).coverage)} of the time."
         yield NotEvaluated(RULE_ID, gpu_subject(gpu), ("samples",), why)
         return
     bound_h = digest(evidence, gpu).memory_bound_h

@@ -29,7 +29,7 @@ from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators import prefix_cache
 from advisor.estimators.replicas import dropped
-from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import as_facts, price_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.replica_group import Fall, Outcome, peak_tokens_per_s, replica_key, without_saving
@@ -47,6 +47,7 @@ from advisor.serving_checks import (
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk
 from core.hours import EngineHour
+from core.percent import percent, percent_range
 
 RULE_ID: Final = "no-prefix-cache"
 SWITCH: Final = "enable_prefix_caching"
@@ -265,7 +266,7 @@ def _finding(evidence: Evidence, fall: Fall, case: Case) -> Finding:
         because=(
             ("Prefix caching is off" if case.off else f"{percent(case.hit)} of its prompt tokens come from the cache")
             + f", while {case.basis}; computing prompts takes {percent(case.prefill.p50)} of its time, of which"
-            f" {percent(case.saved.p10 / case.prefill.p50)}–{percent(min(1.0, case.saved.p90 / case.prefill.p50))} could go."
+            f" {percent_range(case.saved.p10 / case.prefill.p50, min(1.0, case.saved.p90 / case.prefill.p50))} could go."
         ),
         state="prefix caching off" if case.off else "prefixes not found",
         confidence=confidence + quality(serving),

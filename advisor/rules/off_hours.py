@@ -46,6 +46,7 @@ from advisor.off_schedule import (
 )
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.finding import Effort, Finding, NotEvaluated, Risk
+from core.percent import percent
 
 RULE_ID: Final = "off-hours"
 MOSTLY_IN_COMMON_RATIO: Final = 0.8
@@ -181,7 +182,8 @@ def _thin(evidence: Evidence, gpu: GpuEvidence, limits: OffHoursLimits) -> Refus
             f" {limits.min_weeks} weeks tell a weekly habit from chance, four are wanted."
         )
     if seen.coverage < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {seen.coverage:.0%} of the time; a gap is unknown, not idle."
+        why = f"Samples cover {percent(seen.coverage)} of the time; a gap is unknown, not idle."
+        return ("samples",), why
     return None
 
 

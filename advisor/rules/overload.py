@@ -29,7 +29,7 @@ from advisor.confidence import duration
 from advisor.engine_time import engine_coverage, engine_subject
 from advisor.estimators.enova import PENDING_UP
 from advisor.estimators.replicas import UTILIZATION, for_rate
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.replica_group import peak_running, peak_tokens_per_s
@@ -46,6 +46,7 @@ from advisor.serving_checks import (
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import EngineHour
+from core.percent import percent
 from core.units import DAY_MS, HOURS_PER_MONTH
 
 RULE_ID: Final = "overload"

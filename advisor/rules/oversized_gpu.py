@@ -46,6 +46,7 @@ from advisor.serving_checks import Refusal, no_engines, refusal, shared_gpu, sho
 from catalog.gpu_specs import GpuSpec
 from core.evidence import Evidence, Price
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.percent import percent
 from core.units import GIB
 
 RULE_ID: Final = "oversized-gpu"
@@ -240,7 +241,7 @@ def _finding(evidence: Evidence, serving: Serving, known: Facts, move: Move, rel
         because=(
             f"Its busiest time (p99) makes {known.load_tokens_per_s:.0f} tokens/s with {peak_running(serving):.0f} requests"
             f" at once and needs about {move.needed.p50 / GIB:.0f} GiB. {name} has {offer.spec.memory_bytes / GIB:.0f} GiB and"
-            f" carries it at {load.load_ratio:.0%} of its rate, with {load.step_p50_s * 1000:.0f} to"
+            f" carries it at {percent(load.load_ratio)} of its rate, with {load.step_p50_s * 1000:.0f} to"
             f" {load.step_s * 1000:.0f} ms between tokens instead of {(serving.itl_s or 0.0) * 1000:.0f}."
         ),
         state="larger than the load",

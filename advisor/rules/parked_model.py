@@ -33,6 +33,7 @@ from advisor.waterfall import base_of
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.parked_hours import parked_hours
+from core.percent import percent
 from core.units import GIB
 
 RULE_ID: Final = "parked-model"
@@ -82,7 +83,7 @@ def _refusal(
         ), f"The last sample is {duration(silent_h)} old: what the GPU does now is not known."
     share = digest(evidence, gpu).coverage
     if share < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {share:.0%} of the time; a gap is unknown, not idle."
+        return ("samples",), f"Samples cover {percent(share)} of the time; a gap is unknown, not idle."
     if covered_h < limits.min_data_h:
         return (
             ("time",),
@@ -91,7 +92,7 @@ def _refusal(
     if not parking.throughout and digest(evidence, gpu).observed_h < limits.min_days * 24 and parking.hours:
         return (
             ("time",),
-            f"Parked in {parking.share:.0%} of {duration(covered_h)} of data: {limits.min_days} days tell a habit from a pause.",
+            f"Parked in {percent(parking.share)} of {duration(covered_h)} of data: {limits.min_days} days tell a habit from a pause.",
         )
     return None
 
@@ -107,7 +108,7 @@ def _graded(evidence: Evidence, gpu: GpuEvidence, busy_ratio: float | None) -> t
 
 def _because(evidence: Evidence, gpu: GpuEvidence, parking: Parking, busy_ratio: float | None) -> str:
     when = (
-        f"for {parking.share:.0%} of {duration(digest(evidence, gpu).covered_h)} of samples"
+        f"for {percent(parking.share)} of {duration(digest(evidence, gpu).covered_h)} of samples"
         if parking.throughout
         else f"through {duration(parking.parked_h)}, on {parking.days} of the last 7 days"
     )

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from advisor.confidence import graded
 from advisor.digest import digest
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_work import (
     RECENT_SPAN_H,
@@ -45,6 +45,7 @@ from advisor.model import Rule, Source, Verdict
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 from core.units import HOUR_MS
 
 RULE_ID: Final = "pcie-bound"
@@ -282,7 +283,7 @@ def _because(hours: Sequence[GpuHour], link: Link | None, cause: str, offload: s
     said = (
         f"PCIe moves {traffic / 1e9:.1f} GB/s over a link that carries about"
         f" {(link.bytes_per_s or 0.0) / 1e9:.0f} GB/s each way, and the multiprocessors are"
-        f" {mean(hours, 'sm_active_ratio') or 0.0:.0%} active."
+        f" {percent(mean(hours, 'sm_active_ratio') or 0.0)} active."
     )
     return said + little_work(hours) + ("" if offload is None else f" The engine's {offload} explains it.")
 

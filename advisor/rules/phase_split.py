@@ -29,7 +29,7 @@ from advisor.confidence import duration
 from advisor.engine_finding import EngineLimits, engine_finding, of_each_engine, unjudged
 from advisor.engine_settings import splits_phases, switch
 from advisor.estimators import kv_pool
-from advisor.facts import percent, time_chart
+from advisor.facts import time_chart
 from advisor.model import Rule, Source, Verdict
 from advisor.phase_signs import Latency, Phases, latencies, phases
 from advisor.recent import recent_hours
@@ -37,6 +37,7 @@ from advisor.serving import Serving, formula_of
 from advisor.serving_checks import merged, replica_groups
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Action, Effort, Finding, Grade, Risk
+from core.percent import percent
 
 RULE_ID: Final = "phase-split"
 FAR: Final = 0.1

@@ -26,7 +26,7 @@ from pydantic import Field
 from advisor.confidence import graded, seen_share
 from advisor.digest import digest
 from advisor.estimators.power_cap import LEAST_RATIO, CapEffect, MoneyTest, money_test, power_cap
-from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import as_facts, price_facts, rounded, time_chart, window_facts
 from advisor.fleet import billing, gpu_subject, label, month_h
 from advisor.gpu_jobs import served
 from advisor.gpu_work import (
@@ -47,6 +47,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 from core.units import J_PER_KWH
 
 RULE_ID: Final = "power-cap"

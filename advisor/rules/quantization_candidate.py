@@ -46,6 +46,7 @@ from advisor.serving import Serving, servings
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Subject
 from core.histogram import Histogram
+from core.percent import percent
 from core.units import GIB
 
 RULE_ID: Final = "quantization-candidate"
@@ -152,7 +153,7 @@ def _refusal(
             "weight precision",
         ), "Neither flags, nor the model's name, nor memory tell how wide the weights are now."
     if engine_coverage(engine) < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {engine_coverage(engine):.0%} of the time."
+        return ("samples",), f"Samples cover {percent(engine_coverage(engine))} of the time."
     if "a GPU of its own" in serving.missing:
         return ("a GPU of its own",), "It shares its GPU with another engine: its step time is not its own."
     if serving.model is None or serving.running is None:

@@ -38,6 +38,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence, Price, Site
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
 from core.owned_machine import OwnedMachine
+from core.percent import percent, percent_range
 from core.units import DAY_MS, HOURS_PER_MONTH, HOURS_PER_YEAR
 from core.user_price import COMMITTED
 
@@ -148,7 +149,7 @@ def _group(
     if share < limits.min_coverage_ratio:
         return None, (
             ("samples",),
-            f"Samples cover {share:.0%} of the time; what was used in the rest is not known.",
+            f"Samples cover {percent(share)} of the time; what was used in the rest is not known.",
         )
     covered_h = sum((seen := digest(evidence, gpu)).covered_h - seen.unknown_h for gpu in gpus)
     if covered_h <= 0:
@@ -320,7 +321,7 @@ def _rent(evidence: Evidence, group: Group, subject: Subject, case: Case, count:
         cause="rent",
         title=f"Rent rather than replace {group.gpu_key} when its life ends",
         because=(
-            f"GPUs work {group.use:.0%} of the time ({group.use_at(0.25):.0%}–{group.use_at(0.75):.0%} of the days' middle"
+            f"GPUs work {percent(group.use)} of the time ({percent_range(group.use_at(0.25), group.use_at(0.75))} of the days' middle"
             f" half); an owned machine breaks even at {_percent(case.break_even.p50)}"
             f" ({_percent(case.break_even.p10)}–{_percent(case.break_even.p90)})."
         ),
@@ -353,7 +354,7 @@ def _finite(share: float) -> float | None:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}" if isfinite(share) else "no use"
+    return percent(share) if isfinite(share) else "no use"
 
 
 def _facts(evidence: Evidence, group: Group, case: Case, count: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from advisor.confidence import graded, seen_share, widened
 from advisor.digest import digest
 from advisor.estimators.mig_slices import Demand, slices_for
 from advisor.estimators.packing import Caps, Plan, Stay, pack
-from advisor.facts import percent, price_facts, profile_chart, rounded, window_facts
+from advisor.facts import price_facts, profile_chart, rounded, window_facts
 from advisor.fleet import Release, gpu_subject, label, month_h, releases
 from advisor.idle import idle_gpus
 from advisor.model import Rule, Source, Verdict
@@ -46,6 +46,7 @@ from catalog import mig_profiles
 from catalog.mig_profiles import MigProfile
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.percent import percent
 from core.units import GIB
 
 RULE_ID: Final = "shareable-gpu"

@@ -25,11 +25,12 @@ from pydantic import Field
 from advisor.batch_runs import Batch, active_by_hour, batch_of, coverage_of
 from advisor.confidence import graded
 from advisor.estimators.shift import CAUTIOUS_DELAY_H, DAY_H, cost, saved_by_one_hour, shifted
-from advisor.facts import percent, profile_chart, rounded, window_facts
+from advisor.facts import profile_chart, rounded, window_facts
 from advisor.fleet import month_h
 from advisor.model import Limits, Rule, Source, Verdict
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving, Subject
+from core.percent import percent
 
 RULE_ID: Final = "shiftable-job"
 FLEET: Final = Subject("fleet", "fleet", "the fleet")
@@ -107,7 +108,7 @@ def _no_jobs(
         return ("time",), f"{evidence.window.hours:.0f} hours of data; {limits.min_span_h:.0f} are needed."
     share = coverage_of(evidence, batch.gpus)
     if share < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {share:.0%} of the time; what ran in a gap is not known."
+        return ("samples",), f"Samples cover {percent(share)} of the time; what ran in a gap is not known."
     return None
 
 

@@ -27,12 +27,13 @@ from advisor import execution_flags as flags
 from advisor.engine_finding import EngineLimits, engine_finding, of_each_engine, unjudged
 from advisor.engine_settings import switch, word
 from advisor.estimators import attention_share
-from advisor.facts import as_facts, percent, profile_chart
+from advisor.facts import as_facts, profile_chart
 from advisor.model import Rule, Source, Verdict
 from advisor.python_work import unseen
 from advisor.serving import Serving
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, Range, Risk
+from core.percent import percent
 
 RULE_ID: Final = "slow-attention"
 PLAIN_BACKENDS: Final = frozenset({"torch_sdpa", "torch_native", "eager", "math", "vanilla"})

@@ -27,12 +27,13 @@ from advisor.clock_peers import Clocking, clocking, free_parts, is_free, looks, 
 from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.estimators.throttle_loss import throttle_loss
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_work import WorkLimits, freed, hours_of, is_dark, means, unfit, unread, whole_hours
 from advisor.model import Rule, Source, Verdict
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.percent import percent
 
 RULE_ID: Final = "slow-clock"
 

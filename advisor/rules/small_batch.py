@@ -35,6 +35,7 @@ from advisor.serving import Serving, servings
 from core.evidence import EngineEvidence, Evidence
 from core.finding import Effort, NotEvaluated, Risk, Subject
 from core.hours import EngineHour
+from core.percent import percent
 from core.series import HourSeries
 
 RULE_ID: Final = "small-batch"
@@ -127,7 +128,7 @@ def _refusal(
         return silent
     share = engine_coverage(engine)
     if share < limits.min_coverage_ratio:
-        return ("samples",), f"Samples cover {share:.0%} of the time."
+        return ("samples",), f"Samples cover {percent(share)} of the time."
     if "a GPU of its own" in serving.missing:
         return ("a GPU of its own",), "It shares its GPU with another engine: its step time is not its own."
     if serving.model is None or serving.running is None or serving.step_s is None:

@@ -28,7 +28,7 @@ from advisor.engine_finding import EngineLimits, engine_finding, of_each_engine,
 from advisor.engine_settings import speculates
 from advisor.estimators import speculative
 from advisor.estimators.utilization import MEMORY_BOUND_MBU, MOST_MBU
-from advisor.facts import as_facts, percent, profile_chart
+from advisor.facts import as_facts, profile_chart
 from advisor.model import Rule, Source, Verdict
 from advisor.recent import recent_hours
 from advisor.serving import Serving
@@ -36,6 +36,7 @@ from advisor.serving_checks import merged
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, Range, Risk
 from core.histogram import Histogram
+from core.percent import percent
 
 RULE_ID: Final = "speculative-decoding"
 NO_FIGURE: Final = (

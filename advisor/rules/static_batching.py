@@ -28,7 +28,7 @@ from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.engine_finding import EngineLimits, engine_finding, of_each_engine
 from advisor.engine_settings import switch
-from advisor.facts import percent, rounded, time_chart, window_facts
+from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_jobs import main_use, served
 from advisor.gpu_work import WorkLimits, memory_bound, recent, unfit
@@ -38,6 +38,7 @@ from advisor.serving import Serving
 from core.evidence import Evidence, GpuEvidence, WorkloadUse
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 
 RULE_ID: Final = "static-batching"
 LEGACY: Final = re.compile(

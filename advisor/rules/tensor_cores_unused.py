@@ -26,7 +26,7 @@ from pydantic import Field
 
 from advisor.confidence import duration, graded
 from advisor.digest import digest
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_jobs import is_python, main_use, names_no_program, served
 from advisor.gpu_work import (
@@ -49,6 +49,7 @@ from core.activity import Activity
 from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hours import GpuHour
+from core.percent import percent
 
 RULE_ID: Final = "tensor-cores-unused"
 COUNTERS: Final = ("sm_active_ratio", "tensor_active_ratio", "fp32_active_ratio")
@@ -193,7 +194,7 @@ def _fp32(evidence: Evidence, gpu: GpuEvidence, limits: TensorCoresUnusedLimits)
         cause="fp32",
         title=f"Use the tensor cores of {label(gpu)}",
         because=(
-            f"For {duration(hours_of(hours))} the multiprocessors were {sm:.0%} active and the fp32 pipe {fp32:.0%},"
+            f"For {duration(hours_of(hours))} the multiprocessors were {percent(sm)} active and the fp32 pipe {percent(fp32)},"
             f" the tensor cores {percent(tensor)}: full utilization that leaves the fast pipes idle."
         ),
         state="plain fp32 arithmetic",

@@ -27,7 +27,7 @@ from pydantic import Field
 from advisor.confidence import duration, graded
 from advisor.digest import digest
 from advisor.estimators.throttle_loss import throttle_loss
-from advisor.facts import percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import price_facts, rounded, time_chart, window_facts
 from advisor.fleet import gpu_subject, label
 from advisor.gpu_work import (
     WorkLimits,
@@ -47,6 +47,7 @@ from core.evidence import Evidence, GpuEvidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
 from core.hour_columns import rows_of
 from core.hours import GpuHour
+from core.percent import percent
 
 RULE_ID: Final = "throttled"
 NORMAL_LIMIT_RATIO: Final = 0.98

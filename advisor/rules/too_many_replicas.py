@@ -27,7 +27,7 @@ from pydantic import Field
 from advisor.confidence import graded
 from advisor.engine_time import engine_coverage, engine_span_h, engine_subject
 from advisor.estimators.replicas import UTILIZATION, dropped
-from advisor.facts import as_facts, percent, price_facts, rounded, time_chart, window_facts
+from advisor.facts import as_facts, price_facts, rounded, time_chart, window_facts
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.quiet_hours import outlines_of, quiet_ratio
 from advisor.replica_group import Fall, Outcome, peak_running, peak_tokens_per_s
@@ -47,6 +47,7 @@ from advisor.serving_checks import (
 )
 from core.evidence import Evidence
 from core.finding import Action, Effort, Finding, Grade, NotEvaluated, Range, Risk, Saving
+from core.percent import percent
 from core.units import HOUR_MS
 
 RULE_ID: Final = "too-many-replicas"

@@ -14,6 +14,7 @@ from api.resources.idle_subject import GONE_SLICE_MS, Asked, is_slice_of, second
 from core.activity import IDLE, Activity
 from core.clock import from_ms, to_ms
 from core.evidence import Window
+from core.percent import percent
 from core.units import DAY_MS, HOUR_MS
 from store.queries import idle_now
 from store.queries.idle_now import GpuSeen, Stretch
@@ -111,7 +112,7 @@ def _doubt(gpu: GpuSeen, now_ms: int) -> str | None:
     if activity not in IDLE:
         return _AT_WORK.get(activity, f"it works ({activity.value.replace('_', ' ')})")
     if is_thin(Stretch(0, gpu.span_ms, gpu.covered_ms, True)):
-        return f"readings vouch for {gpu.covered_ms / gpu.span_ms:.0%} of its newest sample only"
+        return f"readings vouch for {percent(gpu.covered_ms / gpu.span_ms)} of its newest sample only"
     return None
 
 

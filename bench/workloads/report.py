@@ -12,6 +12,7 @@ from bench.measure import shown
 from bench.workloads import record
 from bench.workloads.ab import AGENT, GPM, effect
 from bench.workloads.loads import LOADS
+from core.percent import percent
 
 SUMMARY: Final = "summary.json"
 _COLUMNS: Final = (
@@ -144,7 +145,7 @@ def _cost(recordings: Mapping[str, tuple[dict[str, Any], Rows]]) -> list[str]:
     cpu = [header["agent_cpu_ratio"] for header in headers]
     memory = [header["agent_memory_bytes"] for header in headers]
     said = (
-        f"- The agent (whole process tree, 1 s, GPM): {mean(cpu):.3%} of a core on the mean, {max(cpu):.3%} at most over one load; "
+        f"- The agent (whole process tree, 1 s, GPM): {percent(mean(cpu), 3)} of a core on the mean, {percent(max(cpu), 3)} at most over one load; "
         f"{max(memory) / (1 << 20):.1f} MiB resident at most."
     )
     return [said]

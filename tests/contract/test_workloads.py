@@ -173,7 +173,7 @@ def test_the_report_says_what_was_measured_and_what_was_not() -> None:
         {"parked": (header, [sample(0, 110.0)])}, {"ab": {"phases": phases, "probes": probes}, "failed": {}}
     )
     assert "| parked CUDA context | 1 | parked 1 | 1 of 1 |" in text
-    assert "0.200% of a core" in text
+    assert "0.200 % of a core" in text
     assert "One GPM pair: 0.500 ms" in text
     assert "Not recorded: empty, decode-1b-1" in text
     assert json.dumps(phases)

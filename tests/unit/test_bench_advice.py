@@ -128,7 +128,7 @@ def test_without_captures_the_rows_of_the_rules_are_scored_and_the_absence_is_sa
 
 def test_the_table_shows_what_was_held_out_beside_its_group() -> None:
     folds = {"g": [HeldOut("g", "a", 0.1, 3, 4)]}
-    assert "| 75% | 0 | 0 |" in table([case(0.9, 1.0, 1.1, 1.0)], folds)
+    assert "| 75 % | 0 | 0 |" in table([case(0.9, 1.0, 1.1, 1.0)], folds)
 
 
 def test_the_environment_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

@@ -25,7 +25,7 @@ def test_a_claim_that_may_be_nothing_is_dropped_in_its_ledger_alone() -> None:
     assert made.saving == Saving(None, SURE, None)
     assert made.no_figure == (
         "No cash figure, because it may save nothing: $0.00 to $20.00 a month is what can be said (p10 to p90)."
-        " No energy figure, because it may save nothing: -3.0 kWh to 4.0 kWh a month is what can be said (p10 to p90)."
+        " No energy figure, because it may save nothing: −3.0 kWh to 4.0 kWh a month is what can be said (p10 to p90)."
     )
 
 

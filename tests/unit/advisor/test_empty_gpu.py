@@ -292,7 +292,7 @@ def test_a_small_context_that_serves_now_and_then_is_graded_down_or_left_alone()
     blinking = holding(900, busy_ratio=0.03)
     (finding,) = found(advise(evidence([blinking])), RULE)
     assert finding.grade is Grade.B
-    assert "under 5% busy (3.0% on average)" in finding.because
+    assert "under 5 % busy (3.0 % on average)" in finding.because
     assert not found(advise(evidence([blinking], [engine(engine_hours(FORTNIGHT_H))])), RULE)
 
 

@@ -93,8 +93,8 @@ def test_a_thread_at_its_limit_and_low_power_support_it() -> None:
     (finding,), _ = judge(RULE, with_gpu(slow(), hours, uses=(held,)))
     assert finding.grade is Grade.C
     assert finding.state == "host-bound"
-    assert "99% of a core" in finding.because
-    assert "29% of their power limit" in finding.because
+    assert "99 % of a core" in finding.because
+    assert "29 % of their power limit" in finding.because
 
 
 def test_precision_is_never_the_advice() -> None:

@@ -222,7 +222,7 @@ def test_no_range_reaches_beyond_the_hours_that_exist() -> None:
 def test_little_work_is_told_as_such_and_graded_down_where_no_engine_is_seen() -> None:
     blinking = gpu([replace(h, busy_ratio=0.03) for h in gpu_hours(FORTNIGHT_H, Activity.PARKED)])
     (finding,) = found(advise(evidence([blinking])), RULE)
-    assert "under 5% busy (3.0% on average)" in finding.because
+    assert "under 5 % busy (3.0 % on average)" in finding.because
     assert "no work" not in finding.because
     assert finding.grade is Grade.B
     asleep = engine(engine_hours(FORTNIGHT_H, running=0.0001, busy_s=0.0))

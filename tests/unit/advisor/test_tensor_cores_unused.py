@@ -85,7 +85,7 @@ def test_high_utilization_with_little_work_is_explained_without_figure() -> None
     (finding,) = found(run(card(work_hours(activity=Activity.BUSY, **LITTLE))), ID)
     assert finding.state == "high utilization, little work"
     assert finding.saving.is_empty
-    assert "12% active" in finding.because
+    assert "12 % active" in finding.because
 
 
 def test_memory_bound_work_is_not_little_work() -> None:

@@ -83,7 +83,7 @@ def test_what_peers_did_too_is_taken_off() -> None:
     assert alone.verdict is Verdict.SAVED
     beside = verify(case(series(5, drift_ratio=0.1), series(1005, drift_ratio=0.1)))
     assert beside.verdict is not Verdict.SAVED
-    assert "Untreated peers changed by -" in beside.sentence
+    assert "Untreated peers changed by −" in beside.sentence
 
 
 def test_a_gap_is_neither_saving_nor_measured() -> None:

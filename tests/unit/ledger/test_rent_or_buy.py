@@ -78,7 +78,7 @@ def test_the_same_running_cost_in_one_figure_pays_back_alike() -> None:
 def test_below_the_break_even_use_renting_is_the_answer() -> None:
     result = evaluate(replace(EXAMPLE, utilisation=0.3))
     assert result.verdict is Verdict.RENT
-    assert "46% of all hours" in result.reason
+    assert "46 % of all hours" in result.reason
     assert result.own_usd_per_year is not None
     assert result.rent_usd_per_year is not None
     assert result.own_usd_per_year > result.rent_usd_per_year
