@@ -6,10 +6,13 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from advisor.estimators.off_hours import Schedule, bin_of
 from advisor.fleet import CASH_BILLING, billing
 from advisor.idle_hours import ROUNDING_S, serving_hours, silence_h, weighted_mean
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits
+from advisor.off_habit import OffHoursLimits, habit_of
+from advisor.off_schedule import Habit
 from core.activity import HELD_MEMORY_BYTES, Activity
 from core.days import GpuDay, seen_hours
 from core.evidence import Evidence, GpuEvidence
@@ -19,6 +22,9 @@ from core.units import HOUR_MS
 
 MIN_ENERGY_RATIO: Final = 0.95
 """Energy known for less of the time than this is no figure for the whole of it."""
+
+WEEKLY: Final = OffHoursLimits()
+"""What makes a weekly habit, for every rule alike."""
 
 
 class EmptyGpuLimits(Limits):
@@ -41,12 +47,12 @@ class Streak:
     """Hours in which a GPU held nothing, or no more than a small context, unbroken up to its last sample.
 
     Attributes:
-        hours: those hours; a day that was empty throughout stands for its own. count: how many they are.
+        hours: those hours; a day that was empty throughout stands for its own. starts: of each of them, newest first.
         idle_h, span_h: idle time, and time from their start to the last sample.
     """
 
     hours: Sequence[GpuHour]
-    count: int
+    starts: Sequence[int]
     idle_h: float
     span_h: float
 
@@ -78,6 +84,9 @@ class Streak:
         return [hour for hour in self.hours if hour.seconds.get(Activity.PARKED, 0.0) > 0]
 
 
+NO_STREAK: Final = Streak((), (), 0.0, 0.0)
+
+
 def streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     """The unbroken hours up to the last sample in which the GPU did nothing and held next to nothing."""
     kept, key = streaks(evidence), (gpu.gpu_uuid, limits)
@@ -96,7 +105,7 @@ streaks = OncePerEvidence(_streaks)
 
 def _streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> Streak:
     if isinstance(gpu.hours, HourSeries) and _ended_at_work(gpu.days[-1], limits):
-        return Streak((), 0, 0.0, 0.0)
+        return NO_STREAK
     serving = serving_hours(evidence, gpu)
     hours: list[GpuHour] = []
     starts: list[int] = []
@@ -108,10 +117,10 @@ def _streak_of(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> 
         starts += reversed(begun)
     hours.reverse()
     if not hours:
-        return Streak((), 0, 0.0, 0.0)
+        return NO_STREAK
     begin = max(starts[-1], gpu.first_sample_ms)
     span_h = (min(starts[0] + HOUR_MS, max(gpu.last_sample_ms, begin)) - begin) / HOUR_MS
-    return Streak(hours, len(starts), sum(_unheld_s(hour, serving) for hour in hours) / 3600, span_h)
+    return Streak(hours, starts, sum(_unheld_s(hour, serving) for hour in hours) / 3600, span_h)
 
 
 def _newest_first(gpu: GpuEvidence) -> Iterator[tuple[GpuHour, Sequence[int]]]:
@@ -159,11 +168,27 @@ def needed_h(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> fl
     return limits.min_rented_h if rented else limits.min_owned_h
 
 
+def usual_pause(
+    evidence: Evidence, gpu: GpuEvidence, streak: Streak, limits: EmptyGpuLimits
+) -> Schedule | None:
+    """The GPU's weekly off hours, where a streak hardly reaches beyond them: a weekend is no reason to release a card.
+
+    None where it has no such habit, or was empty for as long in the hours in which it works as a rented GPU must be.
+    """
+    habit = habit_of(evidence, gpu, WEEKLY)
+    if not isinstance(habit, Habit):
+        return None
+    off = habit.schedule.bins
+    unusual_h = sum(bin_of(hour_ms) not in off for hour_ms in streak.starts)
+    return habit.schedule if unusual_h < limits.min_rented_h else None
+
+
 def stands_empty(evidence: Evidence, gpu: GpuEvidence, limits: EmptyGpuLimits) -> bool:
-    """Whether it has been empty for long enough to be released, and was seen to be."""
+    """Whether it has been empty for long enough to be released, was seen to be, and is not so every week."""
     streak = streak_of(evidence, gpu, limits)
     return (
         silence_h(evidence, gpu) <= limits.max_silence_h
         and streak.idle_h >= needed_h(evidence, gpu, limits)
         and streak.idle_h >= limits.min_coverage_ratio * streak.span_h
+        and usual_pause(evidence, gpu, streak, limits) is None
     )

@@ -3,8 +3,9 @@
 What it finds
     GPUs that were empty without interruption up to now: under 5 % busy, no compute process, under 2 % of memory in
     use; or a process that holds less than 1 GiB, too little for a model, which is said ("small context held"). At
-    least 24 h where capacity is rented, at least 7 days where it is owned. Gaps in the data do not count as empty. A
-    host whose GPUs are all empty is one finding.
+    least 24 h where capacity is rented, at least 7 days where it is owned. Gaps in the data do not count as empty, nor
+    do hours in which the GPU rests every week (off-hours): of those, 24 h must lie outside. A host whose GPUs are all
+    empty is one finding.
 
 Why it costs
     The card is billed, or has been bought, and does nothing. The bill falls only when a whole billing unit can be
@@ -24,8 +25,9 @@ from itertools import repeat
 from typing import Any, Final
 
 from advisor.confidence import duration, graded, seen_share, widened
+from advisor.cron import in_words
 from advisor.digest import digest
-from advisor.empty_streak import EmptyGpuLimits, Streak, needed_h, streak_of, was_empty
+from advisor.empty_streak import EmptyGpuLimits, Streak, needed_h, streak_of, usual_pause, was_empty
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
 from advisor.idle import idle_gpus
@@ -42,6 +44,8 @@ from core.series import HourSeries
 from core.units import HOURS_PER_MONTH, J_PER_KWH, MIB
 
 RULE_ID: Final = "empty-gpu"
+LONGER: Final = ("a pause longer than those of every week",)
+"""What is missing where a GPU rests as it does every week: no lack of data, but what they say."""
 
 
 def evaluate(evidence: Evidence, limits: EmptyGpuLimits) -> Iterator[Verdict]:
@@ -51,7 +55,7 @@ def evaluate(evidence: Evidence, limits: EmptyGpuLimits) -> Iterator[Verdict]:
         streak = streak_of(evidence, gpu, limits)
         refusal = _refusal(evidence, gpu, streak, limits)
         if refusal is not None:
-            yield NotEvaluated(RULE_ID, gpu_subject(gpu), *refusal)
+            yield NotEvaluated(RULE_ID, gpu_subject(gpu), *refusal, denies=refusal[0] == LONGER)
         elif streak.idle_h >= needed_h(evidence, gpu, limits):
             empty.append((gpu, streak))
     release = releases(evidence, idle_gpus(evidence) | {gpu.gpu_uuid for gpu, _ in empty})
@@ -81,7 +85,12 @@ def _refusal(
         why = f"Samples cover {percent(share)} of the time it seems empty; a gap is unknown, not idle."
         return ("samples",), why
     due_h = needed_h(evidence, gpu, limits)
-    if streak.idle_h < due_h and streak.count == len(gpu.hours):
+    if streak.idle_h >= due_h and (pause := usual_pause(evidence, gpu, streak, limits)) is not None:
+        return LONGER, (
+            f"Empty for {duration(streak.idle_h)}, as in every week: it rests in {pause.off_h} hours of each"
+            f" (UTC: {in_words(pause)}) and then works again. The rule off-hours speaks of those."
+        )
+    if streak.idle_h < due_h and len(streak.starts) == len(gpu.hours):
         return (
             "time",
         ), f"Empty in all {duration(seen.covered_h)} of its data, but {duration(due_h)} are needed."

@@ -25,6 +25,7 @@ from core.finding import Grade
 from core.units import HOUR_MS, MIB
 
 RULE = "empty-gpu"
+WEEK_H = 168
 EMPTY = gpu(gpu_hours(FORTNIGHT_H, Activity.EMPTY))
 
 
@@ -303,3 +304,47 @@ def test_a_context_that_came_and_went_does_not_break_the_streak() -> None:
     (finding,) = found(advise(evidence([gpu(hours)])), RULE)
     assert finding.evidence["empty_h"] == FORTNIGHT_H
     assert finding.state == "empty"
+
+
+def week_of(index: int) -> Activity:
+    """At work from Monday morning to Friday evening; the builders' hours begin on a Monday."""
+    return Activity.EMPTY if index % WEEK_H >= 5 * 24 - 4 or index % WEEK_H < 6 else Activity.BUSY
+
+
+def weeks(hours: int, then_empty: int = 0) -> GpuEvidence:
+    worked = [gpu_hour(index, week_of(index)) for index in range(hours)]
+    return gpu([*worked, *gpu_hours(then_empty, Activity.EMPTY, start=hours)])
+
+
+def test_a_weekend_like_every_weekend_is_no_reason_to_release() -> None:
+    sunday_evening = weeks(4 * WEEK_H - 2)
+    advice = advise(evidence([sunday_evening]))
+    assert not found(advice, RULE)
+    (refusal,) = refused(advice, RULE)
+    assert "as in every week: it rests in 58 hours of each" in refusal.why
+    assert refusal.denies, "an older finding is over"
+    (schedule,) = found(advice, "off-hours")
+    assert schedule.evidence["off_h_week"] == 58, "what the weekends are worth is said there"
+
+
+def test_a_weekend_from_which_nobody_came_back_is_found_after_a_day() -> None:
+    def told(away_h: int) -> int:
+        return len(found(advise(evidence([weeks(4 * WEEK_H, then_empty=6 + away_h)])), RULE))
+
+    assert (told(23), told(24)) == (0, 1), "counted from Monday at six, when work begins"
+
+
+def test_one_weekend_alone_is_no_habit_yet() -> None:
+    (finding,) = found(advise(evidence([weeks(WEEK_H - 2)])), RULE)
+    assert finding.evidence["empty_h"] == 50
+
+
+def test_a_node_that_rests_at_weekends_is_judged_as_one() -> None:
+    price = replace(PRICE, gpus_per_unit=2)
+    pair = [
+        replace(weeks(4 * WEEK_H - 2), price=price, host_gpu_count=2),
+        replace(gpu(gpu_hours(4 * WEEK_H - 2, Activity.EMPTY), uuid="GPU-b"), price=price, host_gpu_count=2),
+    ]
+    (finding,) = found(advise(evidence(pair)), RULE)
+    assert finding.gpu_uuids == ("GPU-b",)
+    assert finding.saving.cash_usd_month is None, "its neighbour works again on Monday: the node stays"

@@ -21,7 +21,7 @@ from advice_builders import (
 from advisor.cron import start_lines, stop_lines
 from advisor.engine import advise
 from advisor.estimators.off_hours import Block, Schedule
-from advisor.rules.off_hours import OffHoursLimits
+from advisor.off_habit import OffHoursLimits
 from core.activity import Activity
 from core.evidence import GpuEvidence
 from core.finding import Grade
