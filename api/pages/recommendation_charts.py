@@ -21,6 +21,7 @@ from core.units import MINUTE_MS
 from core.verification import Ledger, Verdict
 
 MOST_ROWS = 48
+SHARE = "share of "
 UNIT_A_DAY = {Ledger.CASH: "$ a day", Ledger.CAPACITY: "GPU-h a day", Ledger.ENERGY: "kWh a day"}
 
 
@@ -79,20 +80,30 @@ def conclusion(values: Sequence[float], unit: str, limit: float | None) -> str:
     if not values:
         return "Nothing was measured"
     if limit is None:
-        return f"Median {formats.short(median(values))} {unit}, at most {formats.short(max(values))} {unit}"
+        middle, most = formats.short(median(values)), formats.short(max(values))
+        return f"{middle} {unit} throughout" if middle == most else f"Median {middle}, at most {most} {unit}"
     above = sum(value > limit for value in values) / len(values)
     side, share = ("Above", above) if above >= 0.5 else ("Not above", 1 - above)
     return f"{side} the threshold of {formats.short(limit)} {unit} in {formats.percent(share)} of the points"
 
 
+def in_percent(unit: str) -> str | None:
+    """What a share is of, after its "%"; None for what is no share."""
+    if unit == "ratio":
+        return "%"
+    return f"% of {unit.removeprefix(SHARE)}" if unit.startswith(SHARE) else None
+
+
 def evidence_chart(finding: Finding) -> EvidenceChart | None:
-    """The finding's chart with its threshold; None when it has none."""
+    """The finding's chart with its threshold, shares in per cent; None when it has none."""
     points = chart_points(finding)
     if not points:
         return None
-    unit = str(finding.chart.get("unit", ""))
+    unit, limit = str(finding.chart.get("unit", "")), threshold(finding)
+    if (of := in_percent(unit)) is not None:
+        unit, limit = of, None if limit is None else 100 * limit
+        points = [(at, None if value is None else 100 * value) for at, value in points]
     gaps = sorted(b[0] - a[0] for a, b in pairwise(points))
-    limit = threshold(finding)
     x_unit = profile_of(finding)
     title = conclusion([value for _, value in points if value is not None], unit, limit)
     drawn = line_chart(

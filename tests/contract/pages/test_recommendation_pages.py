@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.facts import time_chart
 from advisor.reversible import REVERSIBLE
 from advisor.rules import RULES
 from api.pages import recommendation, recommendation_rules, recommendations
@@ -15,7 +16,7 @@ from api.pages.frame import Frame
 from api.pages.pager import Pager
 from api.pages.period import PeriodLink
 from api.pages.recommendation import LifeLine, forms_of
-from api.pages.recommendation_charts import conclusion, proof_of, track_of
+from api.pages.recommendation_charts import conclusion, evidence_chart, proof_of, track_of
 from api.pages.recommendation_where import where_of
 from api.pages.view import Address
 from api.rec_row import row_of
@@ -26,7 +27,7 @@ from core.clock import from_ms
 from core.evidence import Window
 from core.finding import NotEvaluated, Range, Status, Subject, Totals
 from core.readings import GpuIdentity
-from core.units import DAY_MS
+from core.units import DAY_MS, HOUR_MS
 from core.verification import Ledger, TraceDay, Verdict
 from tests.contract import page_fixtures as good
 from tests.contract.test_pages_render import Document
@@ -209,6 +210,17 @@ def test_the_chart_title_says_on_which_side_of_the_threshold_it_was() -> None:
     )
     assert conclusion([9.0, 9.0], "W", 5.0) == "Above the threshold of 5 W in 100\u00a0% of the points"
     assert conclusion([], "W", None) == "Nothing was measured"
+    assert conclusion([1.0, 2.0, 9.0], "W", None) == "Median 2, at most 9 W"
+    assert conclusion([2.0, 2.0], "W", None) == "2 W throughout"
+
+
+def test_shares_are_drawn_in_per_cent_with_their_threshold() -> None:
+    chart = time_chart([(0, 0.25), (HOUR_MS, 0.75)], "share of the hour active", 0.5)
+    shown = evidence_chart(replace(good.recommendations()[0].finding, chart=chart))
+    assert shown is not None
+    assert shown.unit == "% of the hour active"
+    assert shown.title.startswith("Above the threshold of 50 % of the hour active in 50")
+    assert shown.rows == ((HOUR_MS, 75.0), (0, 25.0))
 
 
 def test_long_lists_of_evidence_are_folded_and_uuids_are_named() -> None:
