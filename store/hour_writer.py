@@ -37,7 +37,7 @@ from store.hour_rows import (
 )
 from store.keys import attributes_text, workload_key
 from store.known import KnownEngine, KnownGpu, KnownHost
-from store.ledger_marks import mark_hours
+from store.ledger_marks import mark_engines_seen, mark_hours
 from store.models.engine_hour import EngineHourRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
@@ -72,6 +72,10 @@ class HourWriter:
         self._engine = engine
         self._gpu_ids = {gpu.identity.gpu_uuid: gpu.id for gpu in gpus}
         self._engine_ids = {known.identity.engine: known.id for known in engines}
+        self._gpus_of = {
+            known.id: [self._gpu_ids[uuid] for uuid in known.join.gpu_uuids if uuid in self._gpu_ids]
+            for known in engines
+        }
         self._host_ids = {host.name: host.id for host in hosts}
         self._workload_ids: dict[str, int] = {}
         self.gpu_hours = 0
@@ -126,13 +130,20 @@ class HourWriter:
     def _write_engine_hours(self, connection: Connection, hours: Sequence[Folded[EngineHour]]) -> None:
         found = [(self._engine_ids[one.hour.engine], one) for one in hours]
         rows: list[dict[str, Any]] = []
-        for engine_id, one, old in self._chosen(connection, EngineHourRow.__table__, "engine_id", found):
+        turned: list[tuple[int, int]] = []
+        table = EngineHourRow.__table__
+        stored = _stored(connection, table, "engine_id", found)
+        for engine_id, one, old in self._chosen(connection, table, "engine_id", found, stored):
             hour, span = one.hour, one.span
             if old is not None:
                 hour = merged_engine_hour(engine_hour_of(old, hour.engine), hour)
                 span = span.joined(_span(old))
             rows.append(engine_hour_values(hour, engine_id) | _span_values(span))
-        replace_rows(connection, EngineHourRow.__table__, rows)
+            before = stored.get((engine_id, hour.hour_ms))
+            if (hour.covered_s > 0) != (before is not None and before.covered_s > 0):
+                turned += [(gpu_id, hour.hour_ms) for gpu_id in self._gpus_of[engine_id]]
+        mark_engines_seen(connection, turned)
+        replace_rows(connection, table, rows)
         mark_days(connection, "engine", [(row["engine_id"], row["hour_ms"]) for row in rows])
         self.engine_hours += len(rows)
 
@@ -153,12 +164,17 @@ class HourWriter:
         self.host_hours += len(rows)
 
     def _chosen(
-        self, connection: Connection, table: Any, key: str, found: Sequence[tuple[int, Folded[H]]]
+        self,
+        connection: Connection,
+        table: Any,
+        key: str,
+        found: Sequence[tuple[int, Folded[H]]],
+        stored: Mapping[tuple[int, int], Stored] | None = None,
     ) -> Iterator[tuple[int, Folded[H], RowMapping | None]]:
-        """Those to write, with the stored row where they are to be merged with it."""
-        stored = _stored(connection, table, key, [(id_, one.hour.hour_ms) for id_, one in found])
+        """Those to write, with the stored row where they are to be merged with it; ``stored``: where it was looked up."""
+        known = _stored(connection, table, key, found) if stored is None else stored
         for id_, one in found:
-            before = stored.get((id_, one.hour.hour_ms))
+            before = known.get((id_, one.hour.hour_ms))
             verdict = judge(one, before)
             if verdict is Verdict.MERGE:
                 row = select(table).where(table.c[key] == id_, table.c.hour_ms == one.hour.hour_ms)
@@ -237,12 +253,12 @@ def _workload_ids(connection: Connection, natural_keys: Iterable[str]) -> dict[s
 
 
 def _stored(
-    connection: Connection, table: Any, key: str, wanted: Sequence[tuple[int, int]]
+    connection: Connection, table: Any, key: str, wanted: Sequence[tuple[int, Folded[H]]]
 ) -> dict[tuple[int, int], Stored]:
     """The stored hours among ``wanted`` (and their neighbours: it reads a rectangle)."""
     if not wanted:
         return {}
-    hours = [hour_ms for _, hour_ms in wanted]
+    hours = [one.hour.hour_ms for _, one in wanted]
     columns = table.c
     statement = select(
         columns[key], columns.hour_ms, columns.covered_s, columns.sampled_from_ms, columns.sampled_to_ms

@@ -1,5 +1,6 @@
-"""Keys of what lines were priced with: rates, places and owners, each kept once and for good."""
+"""Keys of what lines were priced with: rates, places, owners and sets of engines, each kept once and for good."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import sha256
@@ -11,6 +12,7 @@ from core.evidence import Price
 from core.money import to_micro
 from core.ownership import Owner
 from core.place import Place
+from store.models.ledger_engine_set import LedgerEngineSetRow
 from store.models.ledger_place import LedgerPlaceRow
 from store.models.ledger_rate import LedgerRateRow
 from store.models.owner import OwnerRow
@@ -41,6 +43,21 @@ def owner_ids(connection: Connection, owners: Sequence[Owner]) -> list[int]:
     found = connection.execute(select(row.team, row.project, row.cost_centre, row.id)).all()
     keys = {Owner(team, project, cost_centre): key for team, project, cost_centre, key in found}
     return [keys[owner] for owner in owners]
+
+
+def engine_set_ids(connection: Connection, sets: Sequence[tuple[int, ...]]) -> list[int]:
+    """Keys in ``ledger_engine_set``, in the order of ``sets``: keys of engines, ascending."""
+    if not sets:
+        return []
+    row = LedgerEngineSetRow
+    told = [json.dumps(engine_ids) for engine_ids in sets]
+    keys = select(row.engine_ids, row.id).where(row.engine_ids.in_(told))
+    found: dict[str, int] = dict(connection.execute(keys).all())
+    new = [{"engine_ids": one} for one in told if one not in found]
+    if new:
+        connection.execute(insert(row), new)
+        found = dict(connection.execute(keys).all())
+    return [found[one] for one in told]
 
 
 def _rate(price: Price) -> dict[str, Any]:

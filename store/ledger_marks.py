@@ -1,10 +1,10 @@
 """Marks of GPU-days whose ledger lines no longer hold: set with the hours, taken away with the lines. See ``store.pending``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from secrets import randbits
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, select, text, tuple_
+from sqlalchemy import BigInteger, Connection, bindparam, delete, func, select, text, tuple_
 
 from core.days import day_of
 from core.units import DAY_MS
@@ -43,6 +43,26 @@ def mark_hours(connection: Connection, hours: Iterable[tuple[int, int]]) -> None
             start = day_of(first_ms if before_ms is None else before_ms)
             end = last_ms if after_ms is None else after_ms
             days += [(gpu_id, day_ms) for day_ms in range(start, end + 1, DAY_MS)]
+    _mark(connection, days)
+
+
+def mark_engines_seen(connection: Connection, hours: Iterable[tuple[int, int]]) -> None:
+    """Mark the days of ``hours`` (GPU and start of each) in which an engine is seen that was not, or no longer."""
+    _mark(connection, {(gpu_id, day_of(hour_ms)) for gpu_id, hour_ms in hours})
+
+
+def mark_joined(connection: Connection, engine_id: int, gpu_ids: Collection[int]) -> None:
+    """Mark the days on which an engine was seen, of GPUs that it is told to be on now, or no longer."""
+    statement = text(
+        "INSERT INTO ledger_pending (gpu_id, day_ms, mark) "
+        f"SELECT DISTINCT CAST(:gpu_id AS integer), hour_ms - hour_ms % {DAY_MS}, CAST(:mark AS bigint) "
+        f"FROM engine_hour WHERE engine_id = :engine_id AND covered_s > 0 {ON_CONFLICT}"
+    ).bindparams(bindparam("mark", type_=BigInteger))
+    for gpu_id in sorted(gpu_ids):
+        connection.execute(statement, {"gpu_id": gpu_id, "engine_id": engine_id, "mark": randbits(62)})
+
+
+def _mark(connection: Connection, days: Collection[tuple[int, int]]) -> None:
     if days:
         mark = randbits(62)
         rows = [{"gpu_id": gpu_id, "day_ms": day_ms, "mark": mark} for gpu_id, day_ms in sorted(days)]

@@ -1,14 +1,16 @@
-"""What the ledger prices: hours and usage of many GPUs at once, as the driver gives them, and who the GPUs are."""
+"""What the ledger prices: hours and usage of many GPUs at once, as the driver gives them, who the GPUs are and what served on them."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from core.activity import Activity
 from core.readings import GpuIdentity
 from store.known import known_gpus
+from store.models.engine import EngineRow
 from store.retention import hours_purged_until_ms
 from store.usage_shares import MIG_SLICE
 
@@ -35,6 +37,8 @@ USE: Final = (
 )
 """Columns of ``usage_hour`` in the order of ``ledger.line.Use``."""
 Row = tuple[Any, ...]
+EnginesByHour = Mapping[int, tuple[int, ...]]
+"""Keys of the engines seen on one GPU, ascending, by the start of the hour; an hour without any is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,41 @@ def use_rows(
         else:
             of_hour.append(row)
             of_hour.sort(key=_workload)
+    return found
+
+
+def engines_by_hour(
+    connection: Connection, gpu_ids: Collection[int] | None, from_ms: int, to_ms: int
+) -> dict[int, EnginesByHour]:
+    """Engines seen in hours of GPUs (None: of all), by GPU; one without any is not there.
+
+    An engine is on the GPUs that the roll-up joined it to: whatever changes that marks the days (``store.pending``).
+    """
+    gpus_of = _gpus_of_engines(connection, gpu_ids)
+    if not gpus_of:
+        return {}
+    where = f"hour_ms >= {int(from_ms)} AND hour_ms < {int(to_ms)} AND covered_s > 0"
+    if gpu_ids is not None:
+        where = f"engine_id IN ({', '.join(map(str, gpus_of))}) AND {where}"
+    found: dict[int, dict[int, tuple[int, ...]]] = {}
+    rows = _rows(connection, f"SELECT engine_id, hour_ms FROM engine_hour WHERE {where} ORDER BY engine_id")
+    for engine_id, hour_ms in rows:
+        for gpu_id in gpus_of.get(engine_id, ()):
+            of_gpu = found.setdefault(gpu_id, {})
+            of_gpu[hour_ms] = (*of_gpu.get(hour_ms, ()), engine_id)
+    return dict(found)
+
+
+def _gpus_of_engines(connection: Connection, gpu_ids: Collection[int] | None) -> dict[int, list[int]]:
+    row = EngineRow
+    wanted = None if gpu_ids is None else frozenset(gpu_ids)
+    found: dict[int, list[int]] = {}
+    for engine_id, told in connection.execute(
+        select(row.id, row.joined_gpu_ids).where(row.joined_gpu_ids.is_not(None))
+    ):
+        on = [gpu_id for gpu_id in json.loads(told) if wanted is None or gpu_id in wanted]
+        if on:
+            found[engine_id] = on
     return found
 
 

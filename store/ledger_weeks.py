@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, delete, insert, select
 from core.clock import from_ms, to_ms
 from store.engine import begin_write
 from store.ledger_amounts import AMOUNTS, IS_CORRECTION, METHOD
+from store.models.ledger_engine_week import LedgerEngineWeekRow
 from store.models.ledger_week import LedgerWeekRow
 from store.models.ledger_week_span import LedgerWeekSpanRow
 from store.models.meta import MetaRow
@@ -60,9 +61,8 @@ def add_up(engine: Engine, days: Iterable[int]) -> None:
     for first in range(0, len(wanted), WEEKS_AT_ONCE):
         with engine.begin() as connection:
             begin_write(connection)
-            connection.execute(
-                delete(LedgerWeekRow).where(LedgerWeekRow.day_ms.not_in(select(LedgerWeekSpanRow.day_ms)))
-            )
+            for row in (LedgerWeekRow, LedgerEngineWeekRow):
+                connection.execute(delete(row).where(row.day_ms.not_in(select(LedgerWeekSpanRow.day_ms))))
             for week in wanted[first : first + WEEKS_AT_ONCE]:
                 _make(connection, week)
 
@@ -87,4 +87,23 @@ def _make(connection: Connection, week: Week) -> None:
         f"FROM ledger_day WHERE day_ms >= {start} AND day_ms < {end} "
         f"GROUP BY {', '.join(str(at + 2) for at in range(len(KEY)))}"
     )
+    _make_by_engine(connection, start, end)
     connection.execute(insert(LedgerWeekSpanRow).values(day_ms=start, to_ms=end))
+
+
+def _make_by_engine(connection: Connection, start: int, end: int) -> None:
+    """Of GPUs on which an engine was seen in the week: days with one told apart, the others as their lines."""
+    keys = ", ".join(name for name in KEY if name != "is_correction")
+    rest = ", ".join(("energy_method", *AMOUNTS))
+    amounts = [f"CAST(sum({name}) AS bigint)" for name in AMOUNTS]
+    served = f"FROM ledger_engine_day AS served WHERE served.day_ms >= {start} AND served.day_ms < {end}"
+    connection.exec_driver_sql(
+        f"INSERT INTO ledger_engine_week (day_ms, engine_set_id, {keys}, is_correction, energy_method, {', '.join(AMOUNTS)}) "
+        f"SELECT CAST({start} AS bigint), engine_set_id, {keys}, is_correction, {METHOD}, {', '.join(amounts)} FROM ("
+        f"SELECT engine_set_id, {keys}, 0 AS is_correction, {rest} {served} "
+        f"UNION ALL SELECT CAST(NULL AS integer), {keys}, {IS_CORRECTION}, {rest} FROM ledger_day AS line "
+        f"WHERE line.day_ms >= {start} AND line.day_ms < {end} AND line.gpu_id IN (SELECT served.gpu_id {served}) "
+        "AND NOT EXISTS (SELECT 1 FROM ledger_engine_day AS told "
+        "WHERE told.gpu_id = line.gpu_id AND told.day_ms = line.day_ms)"
+        f") AS part GROUP BY engine_set_id, {keys}, is_correction"
+    )

@@ -2,12 +2,14 @@
 
 Lines of an open month are replaced. Lines of a closed one stay for good: what differs is booked beside them, under a
 ``ledger_booking`` of this run. Whoever writes holds the ledger's lock (``store.lock``); marks that changed since they
-were read say that the lines are old already, and then nothing of that GPU is written.
+were read say that the lines are old already, and then nothing of that GPU is written. Days on which an engine was seen are
+written twice: into ``ledger_engine_day`` told apart by engines, as pricing gives them, whether or not the month is closed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, insert, select
@@ -17,10 +19,12 @@ from core.ownership import Owner
 from core.place import Place
 from store import ledger_marks, ledger_totals
 from store.engine import begin_write
-from store.ledger_keys import owner_ids, place_ids, rate_ids
+from store.ledger_keys import engine_set_ids, owner_ids, place_ids, rate_ids
 from store.ledger_marks import LedgerMark
+from store.models.ledger_amounts import LedgerAmounts
 from store.models.ledger_booking import LedgerBookingRow
 from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_engine_day import LedgerEngineDayRow
 from store.models.ledger_month import LedgerMonthRow
 
 _TABLE: Final = LedgerDayRow.__table__
@@ -40,6 +44,13 @@ KEY: Final = (
 _BOOKING: Final = len(KEY)
 COLUMNS: Final = tuple(column.name for column in _TABLE.columns if column.name != "id")
 """All columns that are written, in their order: key, ``booking_id``, the rest."""
+_SPAN: Final = frozenset({"from_ms", "to_ms"})
+APART: Final = (*(name for name in KEY if name not in _SPAN), "engine_set_id", *LedgerAmounts.__annotations__)
+"""Columns of ``ledger_engine_day`` as they are written."""
+_KEY_APART: Final = itemgetter(*(at for at, name in enumerate(KEY) if name not in _SPAN))
+_REST_APART: Final = itemgetter(
+    *(COLUMNS.index(name) - _BOOKING - 1 for name in LedgerAmounts.__annotations__)
+)
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 Rows = Mapping[Key, Row]
@@ -53,6 +64,8 @@ class Priced:
         marks: of each GPU, as they were read before its hours were.
         days: of each GPU, the accounting days (start, first hour, end) that its lines are all of.
         lines: by GPU; in a key, owner, rate and place are places in the lists below.
+        apart: of GPUs and days on which an engine was seen the same lines told apart: in a key, the place of the set of
+            engines in ``engine_sets`` comes last; None: hours in which none was seen.
     """
 
     marks: dict[int, list[LedgerMark]] = field(default_factory=dict)
@@ -61,6 +74,8 @@ class Priced:
     owners: list[Owner] = field(default_factory=list)
     rates: list[Price] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    apart: dict[int, Rows] = field(default_factory=dict)
+    engine_sets: list[tuple[int, ...]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -111,7 +126,10 @@ class LedgerWriter:
                     if found and month not in bookings:
                         bookings[month] = self._book(connection, month)
                     corrections += [(*key, bookings[month], *row) for key, row in found.items()]
-            _insert(connection, [*rows, *corrections])
+            _insert(connection, "ledger_day", COLUMNS, [*rows, *corrections])
+            _clear_apart(connection, {gpu_id: priced.days[gpu_id] for gpu_id in good})
+            apart = [line for gpu_id in good for line in priced.apart.get(gpu_id, {}).items()]
+            _insert(connection, "ledger_engine_day", APART, [named.apart(*line) for line in apart])
             ledger_totals.forget(connection, {day[0] for gpu_id in good for day in priced.days[gpu_id]})
             ledger_marks.remove(connection, [mark for gpu_id in good for mark in priced.marks[gpu_id]])
         self._bookings = bookings
@@ -132,6 +150,7 @@ class _Named:
         self._owners = owner_ids(connection, priced.owners)
         self._rates = rate_ids(connection, priced.rates)
         self._places = place_ids(connection, priced.places)
+        self._sets = engine_set_ids(connection, priced.engine_sets)
 
     def key(self, key: Key) -> Key:
         *rest, owner, rate, place = key
@@ -140,6 +159,15 @@ class _Named:
             None if owner is None else self._owners[owner],
             None if rate is None else self._rates[rate],
             self._places[place],
+        )
+
+    def apart(self, key: Key, row: Row) -> Row:
+        """Row of ``ledger_engine_day`` for a line told apart."""
+        engines = key[-1]
+        return (
+            *_KEY_APART(self.key(key[:-1])),
+            None if engines is None else self._sets[engines],
+            *_REST_APART(row),
         )
 
 
@@ -176,6 +204,26 @@ def _clear(connection: Connection, gpu_id: int, days: Sequence[tuple[int, int, i
         )
 
 
+def _clear_apart(connection: Connection, days: Mapping[int, Sequence[tuple[int, int, int]]]) -> None:
+    """Remove what days of GPUs were told apart into: most GPUs serve nothing."""
+    listed = [day_ms for of in days.values() for day_ms, _, _ in of]
+    if not listed:
+        return
+    row = LedgerEngineDayRow
+    there = select(row.gpu_id).where(
+        row.day_ms >= min(listed), row.day_ms <= max(listed), row.gpu_id.in_(list(days))
+    )
+    rows = [
+        {"gpu": gpu_id, "day": day_ms}
+        for gpu_id in connection.execute(there.distinct()).scalars().all()
+        for day_ms, _, _ in days[gpu_id]
+    ]
+    if rows:
+        connection.execute(
+            delete(row).where(row.day_ms == bindparam("day"), row.gpu_id == bindparam("gpu")), rows
+        )
+
+
 def _lines(connection: Connection, gpu_id: int, day_ms: int) -> list[tuple[Key, Row]]:
     """Lines of one GPU's day, corrections among them."""
     raw = connection.exec_driver_sql(
@@ -184,16 +232,16 @@ def _lines(connection: Connection, gpu_id: int, day_ms: int) -> list[tuple[Key, 
     return [(tuple(row[:_BOOKING]), tuple(row[_BOOKING + 1 :])) for row in raw]
 
 
-def _insert(connection: Connection, rows: Sequence[Row]) -> None:
+def _insert(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
     """Straight to the driver: money is whole micro-dollars here already, as it is in the table."""
     if not rows:
         return
-    names = ", ".join(COLUMNS)
+    names = ", ".join(columns)
     if connection.dialect.name == "sqlite":
-        marks = ", ".join("?" * len(COLUMNS))
-        connection.exec_driver_sql(f"INSERT INTO ledger_day ({names}) VALUES ({marks})", list(rows))
+        marks = ", ".join("?" * len(columns))
+        connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(rows))
         return
     raw: Any = connection.connection.driver_connection
-    with raw.cursor() as cursor, cursor.copy(f"COPY ledger_day ({names}) FROM STDIN") as copy:
+    with raw.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)

@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Connection, bindparam, delete, func, select, text, tuple_, update
 
 from store.known import KnownEngine, KnownGpu
+from store.ledger_marks import mark_joined
 from store.models.engine import EngineRow
 from store.models.rollup_pending import RollupPendingRow
 
@@ -76,13 +77,17 @@ def count(connection: Connection) -> int:
 def mark_changed_joins(
     connection: Connection, engines: Sequence[KnownEngine], gpus: Sequence[KnownGpu]
 ) -> None:
-    """Mark the hours of every engine that is now told to run on other GPUs than when they were rolled up."""
+    """Mark the hours of every engine that is now told to run on other GPUs than when they were rolled up.
+
+    Their days in the ledger too, by themselves: samples behind the hours may be gone, and then no hour is written again.
+    """
     ids = {gpu.identity.gpu_uuid: gpu.id for gpu in gpus}
     for engine in engines:
         now = sorted(ids[uuid] for uuid in engine.join.gpu_uuids if uuid in ids)
         before: list[int] = json.loads(engine.joined_gpu_ids or "[]")
         if engine.joined_gpu_ids is not None and now == before:
             continue
+        mark_joined(connection, engine.id, set(before) ^ set(now))
         for gpu_id in set(before) - set(now):
             _mark_hours_of(connection, engine.id, "gpu", gpu_id)
         _mark_hours_of(connection, engine.id, "engine", engine.id)

@@ -27,14 +27,14 @@ from core.clock import from_ms
 from core.place import Place
 from core.readings import WorkloadKey
 from core.settings import Settings
-from core.units import DAY_MS
+from core.units import DAY_MS, HOUR_MS
 from ledger.calendar import Span, utc_month_parts
 from ledger.day_lines import DayLines, added, differences
 from ledger.gpu_lines import GpuHours, Stretch, add_gpu_lines
 from store import ledger_marks
 from store.engine import make_engine, session_scope
 from store.ledger_marks import LedgerMark
-from store.ledger_reader import LedgerGpu, hour_rows, ledger_gpus, use_rows
+from store.ledger_reader import EnginesByHour, LedgerGpu, engines_by_hour, hour_rows, ledger_gpus, use_rows
 from store.ledger_writer import LedgerWriter, Priced, Row, Written
 from store.lock import ledger_lock
 from store.queries import ledger_pending
@@ -48,6 +48,9 @@ MOST_WORKERS: Final = 4
 WORTH_WORKERS: Final = 10_000
 """GPU-days from which on other processes help: they take a second or two to start."""
 REASON: Final = "samples, prices, tariffs, sites or owners changed after the month was closed"
+Lines = Mapping[tuple[Any, ...], Row]
+"""Lines by key."""
+NO_ENGINES: Final[EnginesByHour] = {}
 T = TypeVar("T", bound=Hashable)
 Progress = Callable[[int, int], None]
 """Told how many marks are done, of how many."""
@@ -172,14 +175,21 @@ def _priced(session: Session, settings: Settings, marks: Sequence[LedgerMark]) -
         gpu_id: _days(book, found, gpus[gpu_id]) if gpu_id in gpus else [] for gpu_id, found in of_gpu.items()
     }
     chunk = _Chunk(book, _Numbers())
-    lines: dict[int, Mapping[tuple[Any, ...], Row]] = {}
+    lines: dict[int, Lines] = {}
+    apart: dict[int, Lines] = {}
     for (start_ms, end_ms), ids in _together(days).items():
         connection = session.connection()
         hours = hour_rows(connection, ids, start_ms, end_ms)
         uses = use_rows(connection, ids, start_ms, end_ms)
+        engines = engines_by_hour(connection, ids, start_ms, end_ms)
         chunk.workloads = workload_keys(session, workloads_in(uses.values()))
         for gpu_id in ids:
-            lines[gpu_id] = _gpu_days(chunk, gpus[gpu_id], days[gpu_id], hours[gpu_id], uses[gpu_id])
+            seen = engines.get(gpu_id, NO_ENGINES)
+            found = _gpu_days(chunk, gpus[gpu_id], days[gpu_id], (hours[gpu_id], uses[gpu_id], seen))
+            if seen:
+                apart[gpu_id] = _of_days_with_engines(found)
+                found = _together_again(found)
+            lines[gpu_id] = found
     numbers = chunk.numbers
     return Priced(
         of_gpu,
@@ -188,6 +198,8 @@ def _priced(session: Session, settings: Settings, marks: Sequence[LedgerMark]) -
         numbers.owners.things,
         numbers.rates.things,
         numbers.places.things,
+        apart,
+        numbers.engine_sets.things,
     )
 
 
@@ -223,16 +235,18 @@ def _gpu_days(
     chunk: _Chunk,
     gpu: LedgerGpu,
     days: Sequence[Span],
-    hours: Mapping[int, Row],
-    uses: Mapping[int, Sequence[Row]],
-) -> Mapping[tuple[Any, ...], Row]:
-    """Lines of one GPU's days by key."""
+    known_of: tuple[Mapping[int, Row], Mapping[int, Sequence[Row]], EnginesByHour],
+) -> Lines:
+    """Lines of one GPU's days by key; where engines were seen on it (hours, uses, engines), their set is last in the key."""
+    hours, uses, seen = known_of
     book, numbers = chunk.book, chunk.numbers
     stretches: list[Stretch] = []
     heads: dict[int, tuple[Any, ...]] = {}
     for day in days:
         for from_ms_, to_ms_ in utc_month_parts(day.from_ms, day.to_ms):
             of_part = book.stretches(gpu, from_ms_, to_ms_)
+            if seen:
+                of_part = _cut_by_engines(of_part, seen)
             stretches += of_part
             for stretch, part in zip(of_part, _one_price(of_part), strict=True):
                 heads[stretch.from_ms] = (day.start_ms, *part, gpu.id)
@@ -246,12 +260,40 @@ def _gpu_days(
             numbers.owners.of(owner),
             numbers.rates.of(stretch.price),
             numbers.places.of(_kept(stretch.place)),
+            *((numbers.engine_sets.of(seen.get(stretch.from_ms)),) if seen else ()),
         )
 
     lines = DayLines()
     known = GpuHours(hours, uses, max(gpu.first_ms, gpu.purged_until_ms), gpu.until_ms)
     add_gpu_lines(lines, stretches, known, key_of)
     return lines.rows()
+
+
+def _cut_by_engines(stretches: Sequence[Stretch], seen: EnginesByHour) -> list[Stretch]:
+    """The same stretches, cut where other engines are seen than in the hour before."""
+    found = []
+    for stretch in stretches:
+        start_ms = stretch.from_ms
+        for hour_ms in range(start_ms + HOUR_MS, stretch.to_ms, HOUR_MS):
+            if seen.get(hour_ms) != seen.get(hour_ms - HOUR_MS):
+                found.append(stretch._replace(from_ms=start_ms, to_ms=hour_ms))
+                start_ms = hour_ms
+        found.append(stretch._replace(from_ms=start_ms))
+    return found
+
+
+def _of_days_with_engines(lines: Lines) -> Lines:
+    """Of lines told apart by engines those of days on which one was seen."""
+    days = {key[0] for key in lines if key[-1] is not None}
+    return {key: row for key, row in lines.items() if key[0] in days}
+
+
+def _together_again(lines: Lines) -> Lines:
+    """Lines told apart by engines as those of the ledger: whole numbers, so that nothing is priced twice."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for key, row in lines.items():
+        found.setdefault(key[:-1], []).append(row)
+    return {key: rows[0] if len(rows) == 1 else added(rows) for key, rows in found.items()}
 
 
 def _one_price(stretches: Sequence[Stretch]) -> list[tuple[int, int]]:
@@ -298,9 +340,10 @@ class _Listed(Generic[T]):
 
 
 class _Numbers:
-    """Owners, rates and places of one chunk."""
+    """Owners, rates, places and sets of engines of one chunk."""
 
     def __init__(self) -> None:
         self.owners: _Listed[Any] = _Listed()
         self.rates: _Listed[Any] = _Listed()
         self.places: _Listed[Any] = _Listed()
+        self.engine_sets: _Listed[tuple[int, ...]] = _Listed()

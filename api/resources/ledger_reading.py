@@ -18,6 +18,7 @@ from api.resources.scope import Scope
 from core.evidence import Window
 from core.units import DAY_MS, HOUR_MS
 from ledger.calendar import Calendar, Span
+from store.ledger_reader import engines_by_hour
 from store.queries import ledger_pending
 from store.queries.ledger_lines import span_of_samples
 
@@ -38,8 +39,8 @@ class Reading:
     on_the_fly: tuple[tuple[int, int, frozenset[int] | None], ...]
 
 
-def reading(scope: Scope, window: Window | None = None) -> Reading:
-    """How to read a window (default the scope's)."""
+def reading(scope: Scope, window: Window | None = None, *, by_engine: bool = False) -> Reading:
+    """How to read a window (default the scope's); ``by_engine``: lines are to be told apart by engines."""
     asked = scope.window if window is None else window
     from_ms, to_ms = asked.from_ms - asked.from_ms % HOUR_MS, asked.to_ms + -asked.to_ms % HOUR_MS
     data = span_of_samples(scope.session)
@@ -60,7 +61,8 @@ def reading(scope: Scope, window: Window | None = None) -> Reading:
     edges = [(from_ms, first.from_ms, None), (last.to_ms, to_ms, None)]
     waiting = _waiting(scope.session, calendar, days)
     if takes_old:
-        waiting = _never_stored(scope.session, waiting)
+        never = _never_stored(scope.session, waiting)
+        waiting = _with(never, _never_told_apart(scope.session, waiting)) if by_engine else never
     spans = [(start, end, frozenset(ids)) for (start, end), ids in _runs(waiting).items()]
     return Reading(
         (first.start_ms, calendar.day_at(last.to_ms).start_ms),
@@ -97,6 +99,37 @@ def _never_stored(session: Session, waiting: Mapping[int, Mapping[int, Span]]) -
         gpu_id: {start: day for start, day in of.items() if start > last.get(gpu_id, -1)}
         for gpu_id, of in waiting.items()
     }
+
+
+def _never_told_apart(
+    session: Session, waiting: Mapping[int, Mapping[int, Span]]
+) -> dict[int, dict[int, Span]]:
+    """Those of them on which an engine was seen and whose lines say nothing of it: from before they were told apart."""
+    every = {start: day for of in waiting.values() for start, day in of.items()}
+    if not every:
+        return {}
+    told = ledger_pending.told_apart(session, min(every), max(every) + 1)
+    silent = {
+        gpu_id: {start: day for start, day in of.items() if (gpu_id, start) not in told}
+        for gpu_id, of in waiting.items()
+    }
+    from_ms, to_ms = min(day.from_ms for day in every.values()), max(day.to_ms for day in every.values())
+    ids = [gpu_id for gpu_id, of in silent.items() if of]
+    seen = engines_by_hour(session.connection(), ids, from_ms, to_ms)
+    return {
+        gpu_id: {
+            start: day
+            for start, day in silent[gpu_id].items()
+            if any(hour_ms in hours for hour_ms in range(day.from_ms, day.to_ms, HOUR_MS))
+        }
+        for gpu_id, hours in seen.items()
+    }
+
+
+def _with(
+    one: Mapping[int, dict[int, Span]], other: Mapping[int, Mapping[int, Span]]
+) -> dict[int, dict[int, Span]]:
+    return {gpu_id: {**one.get(gpu_id, {}), **other.get(gpu_id, {})} for gpu_id in {*one, *other}}
 
 
 def _runs(waiting: Mapping[int, Mapping[int, Span]]) -> dict[tuple[int, int], list[int]]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
 
 from api.resources.by import By, Keys
-from api.resources.report_cuts import DIVIDED, energy_by_activity, evenly, time_by_activity
+from api.resources.report_cuts import DIVIDED, energy_by_activity, time_by_activity
+from api.resources.report_engines import by_engine
 from api.resources.report_filters import NO_FILTERS, Filters, namespace_of, workload_text
-from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, bare, hourly, of_gpus, parts
+from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, bare, of_gpus, parts
 from api.resources.report_sum import LineSum, Sums, in_order
 from api.resources.scope import Scope
 from api.words import ACTIVITY, workload_kind
@@ -18,7 +19,6 @@ from core.readings import GpuIdentity, WorkloadKey
 from core.units import HOUR_MS
 from ledger.calendar import Calendar
 from store.known import known_gpus
-from store.queries import fleet, hour_sums
 from store.queries.activity_power import watts_by_activity
 
 UNOWNED: Final = "unowned"
@@ -121,30 +121,33 @@ def _cut(scope: Scope, question: Question) -> Iterator[tuple[Part, Amounts, Acti
     if By.ACTIVITY in keys:
         yield from _cut_by_activity(scope, question, need)
         return
-    for part, values in _by_engine(scope, need) if By.ENGINE in keys else parts(scope, need):
+    for part, values in _parts(scope, need):
         yield part, values, None
+
+
+def _parts(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
+    found = parts(scope, need)
+    return by_engine(scope, need, found) if need.has("engine") else found
 
 
 def _cut_by_activity(
     scope: Scope, question: Question, need: Need
 ) -> Iterator[tuple[Part, Amounts, Activity | None]]:
     """Time and money from all lines together, energy from those of each GPU: what it is divided by is its own."""
-    is_by_engine = By.ENGINE in question.keys
     spent = (*SPENT_MS, *SPENT_USD) if question.money else SPENT_MS
     time = replace(need, dimensions=need.dimensions | {"kind"}, amounts=spent)
     if not _EFFECTIVE.isdisjoint(need.amounts):
         # What of mixed and busy time was effective is told of each GPU.
         time = replace(time, dimensions=time.dimensions | {"gpu"}, amounts=(*spent, *_WITH_TIME))
-    found = _by_engine(scope, time) if is_by_engine else parts(scope, time)
     seen: set[Activity] = set()
-    for part, values in _settled(found):
+    for part, values in _settled(_parts(scope, time)):
         for activity, cut in time_by_activity(part, values):
             seen.add(activity)
             yield part, cut, activity
     if "energy_mj" not in need.amounts:
         return
     energy = replace(need, dimensions=need.dimensions | {"kind", "gpu"}, amounts=DIVIDED)
-    of_each = bare(_by_engine(scope, energy), DIVIDED) if is_by_engine else of_gpus(scope, energy)
+    of_each = bare(_parts(scope, energy), DIVIDED) if energy.has("engine") else of_gpus(scope, energy)
     watts = watts_by_activity(scope.session, scope.window, seen)
     gpus: dict[str, GpuIdentity] = {}
     if not {"gpu", "host", "model"}.isdisjoint(need.dimensions):
@@ -166,46 +169,6 @@ def _settled(found: Iterator[tuple[Part, Amounts]]) -> Iterator[tuple[Part, Amou
         sums[part._replace(is_correction=False)].add(Part(), values)
     for part, one in sums.items():
         yield part, one.amounts
-
-
-def _by_engine(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
-    """Engines seen on a GPU in an hour share it evenly; GPUs that never had one are read as ever."""
-    engines = _engines_by_hour(scope)
-    serving = {uuid for uuid, _ in engines}
-    gpus = known_gpus(scope.session.connection(), need.only.gpu_ids)
-    served = frozenset(gpu.id for gpu in gpus if gpu.identity.gpu_uuid in serving)
-    others = frozenset(gpu.id for gpu in gpus) - served
-    if others:
-        yield from parts(scope, replace(need, only=replace(need.only, gpu_ids=others)))
-    if not served:
-        return
-    by_hour = replace(
-        need,
-        dimensions=need.dimensions | {"hour", "gpu"},
-        only=replace(need.only, gpu_ids=served),
-    )
-    for part, amounts in hourly(scope, by_hour):
-        assert part.gpu is not None
-        assert part.at_ms is not None
-        seen = engines.get((part.gpu.gpu_uuid, part.at_ms))
-        if not seen:
-            yield part, amounts
-            continue
-        for engine, share in zip(seen, evenly(amounts, len(seen)), strict=True):
-            yield part._replace(engine=engine), share
-
-
-def _engines_by_hour(scope: Scope) -> dict[tuple[str, int], list[tuple[str, str]]]:
-    engines = {engine.identity.engine: engine for engine in fleet.engines(scope.session)}
-    found: dict[tuple[str, int], list[tuple[str, str]]] = defaultdict(list)
-    for name, hour_ms in hour_sums.engines_seen(scope.session, scope.window):
-        engine = engines.get(name)
-        if engine is None:
-            continue
-        label = engine.identity.model or engine.identity.engine
-        for gpu_uuid in engine.gpu_uuids:
-            found[gpu_uuid, hour_ms].append((name, label))
-    return found
 
 
 def _namer(by: By, calendar: Calendar) -> Callable[[Part, Activity | None], Name]:

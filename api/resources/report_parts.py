@@ -20,9 +20,10 @@ from core.units import HOUR_MS
 from ledger.calendar import Calendar
 from ledger.line import ACTIVITIES
 from store.known import known_gpus
+from store.ledger_reader import EnginesByHour, engines_by_hour
 from store.queries import ledger_sums
 from store.queries.gpu_uuids import gpu_uuids
-from store.queries.ledger_sums import ALL, MS_BY_ACTIVITY, STRETCH, USD_BY_ACTIVITY, Grid, Only, Rate
+from store.queries.ledger_sums import ALL, ENGINES, MS_BY_ACTIVITY, STRETCH, USD_BY_ACTIVITY, Grid, Only, Rate
 from store.queries.workloads import workload_keys
 
 TIME: Final = ("known_ms", "covered_ms")
@@ -53,7 +54,8 @@ class Part(NamedTuple):
         at_ms: start of the accounting day (of a longer stretch: of one in it), or of the hour. gpu: the card (of a host
             or a model: one of its cards). kind: of the line.
         rate: None where ``detail`` was asked: unpriced. grid: where its carbon is from.
-        is_correction: booked after its month was closed. engine: name and label.
+        is_correction: booked after its month was closed. engines: keys of those seen in its hours, which share it;
+            ``api.resources.report_engines`` makes a part for each of them: engine, its name and label.
     """
 
     at_ms: int | None = None
@@ -64,6 +66,7 @@ class Part(NamedTuple):
     rate: Rate | None = None
     grid: Grid | None = None
     is_correction: bool = False
+    engines: tuple[int, ...] = ()
     engine: tuple[str, str] | None = None
 
 
@@ -73,7 +76,7 @@ class Need:
 
     Attributes:
         dimensions: of ``gpu``, ``host``, ``model``, ``kind``, ``workload``, ``owner``, ``day``, ``week``, ``month``,
-            ``hour``, ``money`` (rate, place, kind, correction). Parts may be finer: a host's or a model's is of one of
+            ``hour``, ``engine``, ``money`` (rate, place, kind, correction). Parts may be finer: a host's or a model's is of one of
             its GPUs, a week's of a day in it.
     """
 
@@ -91,10 +94,11 @@ def parts(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
     if need.has("hour"):
         yield from hourly(scope, need)
         return
-    found = reading(scope)
+    found = _narrowed(reading(scope, by_engine=need.has("engine")), need.only)
     if found.stored is not None:
         yield from _stored(scope, found, need)
-    yield from _added(scope, need, _fitting(lines_on_the_fly(scope, _narrowed(found, need.only)), need.only))
+    seen = _engines_seen(scope, need, found.on_the_fly)
+    yield from _added(scope, need, _fitting(lines_on_the_fly(scope, found), need.only), seen)
 
 
 def hourly(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
@@ -102,7 +106,19 @@ def hourly(scope: Scope, need: Need) -> Iterator[tuple[Part, Amounts]]:
     window = scope.window
     start_ms = window.from_ms - window.from_ms % HOUR_MS
     lines = priced_lines(scope, start_ms, window.to_ms, gpu_ids=need.only.gpu_ids)
-    yield from _added(scope, need, _fitting(lines, need.only))
+    seen = _engines_seen(scope, need, [(start_ms, window.to_ms, need.only.gpu_ids)])
+    yield from _added(scope, need, _fitting(lines, need.only), seen)
+
+
+def _engines_seen(
+    scope: Scope, need: Need, spans: Iterable[tuple[int, int, frozenset[int] | None]]
+) -> Mapping[int, EnginesByHour]:
+    """Engines seen in spans of hours of GPUs (None: all), by GPU and hour; nothing where they are not asked for."""
+    found: dict[int, dict[int, tuple[int, ...]]] = {}
+    for start_ms, end_ms, gpu_ids in spans if need.has("engine") else ():
+        for gpu_id, of in engines_by_hour(scope.session.connection(), gpu_ids, start_ms, end_ms).items():
+            found.setdefault(gpu_id, {}).update(of)
+    return found
 
 
 def _narrowed(found: Reading, only: Only) -> Reading:
@@ -176,7 +192,7 @@ def of_gpus(scope: Scope, need: Need) -> Iterator[OfGpu]:
                 rest = known[row[first + 1 : width]] = _without_gpu(names.part(row), common)
             yield uuids[row[first]], row[0] if first else None, rest, row[width:]
     lines = _fitting(lines_on_the_fly(scope, _narrowed(found, need.only)), need.only)
-    yield from bare(_added(scope, need, lines), need.amounts, common)
+    yield from bare(_added(scope, need, lines, {}), need.amounts, common)
 
 
 def bare(
@@ -198,6 +214,7 @@ _COLUMNS: Final = (
     ("kind", ("kind",)),
     ("workload", ("workload_id", "kind")),
     ("owner", ("owner_id",)),
+    ("engine", (ENGINES,)),
     ("money", ("kind", "rate_id", "place_id", "is_correction")),
 )
 """Columns that tell lines apart, by what was asked."""
@@ -249,6 +266,8 @@ class _Names:
                     table = ledger_sums.rates(session)
                 case "place_id":
                     table = ledger_sums.grids(session)
+                case "engine_set_id":
+                    table = ledger_sums.engine_sets(session)
             self._places.append((at[column], Part._fields.index(attribute), table))
 
     def part(self, row: Sequence[Any]) -> Part:
@@ -274,6 +293,7 @@ _ATTRIBUTES: Final = {
     "owner_id": "owner",
     "rate_id": "rate",
     "place_id": "grid",
+    ENGINES: "engines",
 }
 """Columns, and what of a part they tell."""
 IDS_AT_ONCE: Final = 10_000
@@ -318,8 +338,10 @@ class _Told:
         return self.grids[id(place)][1]
 
 
-def _added(scope: Scope, need: Need, lines: Iterable[PricedLine]) -> Iterator[tuple[Part, Amounts]]:
-    """Lines priced on the fly, added up as far as the question allows."""
+def _added(
+    scope: Scope, need: Need, lines: Iterable[PricedLine], seen: Mapping[int, EnginesByHour]
+) -> Iterator[tuple[Part, Amounts]]:
+    """Lines priced on the fly, added up as far as the question allows; ``seen``: engines of GPUs where they are asked for."""
     calendar = Calendar(scope.settings.accounting_time_zone)
     told = _Told()
     plain = [name for name in need.amounts if name not in _SPENT]
@@ -338,6 +360,7 @@ def _added(scope: Scope, need: Need, lines: Iterable[PricedLine]) -> Iterator[tu
             one.owner if owner else None,
             told.rate(one.price) if money else None,
             told.grid(one.place) if money else None,
+            engines=seen[one.gpu.id].get(one.hour_ms, ()) if one.gpu.id in seen else (),
         )
         amounts = sums[part]
         for name in plain:

@@ -20,8 +20,6 @@ from core.readings import WorkloadKey
 from core.samples import EnergyMethod
 from core.units import HOUR_MS
 from store.keys import attributes_of
-from store.models.engine import EngineRow
-from store.models.engine_hour import EngineHourRow
 from store.models.gpu import GpuRow
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
@@ -254,18 +252,6 @@ def workloads_seen(session: Session, window: Window) -> list[tuple[WorkloadKey, 
         (WorkloadKey(kind, key, name, user, host, attributes_of(attributes)), first_ms, last_ms)
         for kind, key, name, user, host, attributes, first_ms, last_ms in session.execute(statement)
     ]
-
-
-def engines_seen(session: Session, window: Window) -> list[tuple[str, int]]:
-    """Engine and hour of every hour in which it was seen, without its histograms."""
-    row = EngineHourRow
-    statement = (
-        select(EngineRow.engine, row.hour_ms)
-        .join(EngineRow, EngineRow.id == row.engine_id)
-        .where(*within(row.hour_ms, window), row.covered_s > 0)
-        .order_by(EngineRow.engine, row.hour_ms)
-    )
-    return [(engine, hour_ms) for engine, hour_ms in session.execute(statement)]
 
 
 def _stretch(hour_ms: Any, stretches: Stretches) -> list[ColumnElement[Any]]:

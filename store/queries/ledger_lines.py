@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from store import ledger_totals
 from store.ledger_writer import COLUMNS
 from store.models.gpu import GpuRow
 from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_engine_day import LedgerEngineDayRow
 from store.retention import hours_purged_until_ms
 
 AT_ONCE: Final = 5_000
@@ -56,6 +57,9 @@ def span_of_samples(session: Session) -> tuple[int, int] | None:
 
 def remove_days_with_hours(session: Session) -> None:
     """Remove lines that can be made anew: those of days whose hours are still there. Their days are to be marked before."""
-    purged_ms = hours_purged_until_ms(session.connection())
-    session.execute(delete(LedgerDayRow).where(LedgerDayRow.to_ms > purged_ms))
+    line, apart = LedgerDayRow, LedgerEngineDayRow
+    goes = line.to_ms > hours_purged_until_ms(session.connection())
+    days = select(line.gpu_id, line.day_ms).where(goes)
+    session.execute(delete(apart).where(tuple_(apart.gpu_id, apart.day_ms).in_(days)))
+    session.execute(delete(line).where(goes))
     ledger_totals.forget(session.connection())

@@ -11,6 +11,7 @@ from core.units import DAY_MS
 from store.models.gpu import GpuRow
 from store.models.gpu_day import GpuDayRow
 from store.models.ledger_day import LedgerDayRow
+from store.models.ledger_engine_day import LedgerEngineDayRow
 from store.models.ledger_pending import LedgerPendingRow
 
 
@@ -65,6 +66,13 @@ def last_stored(session: Session) -> dict[int, int]:
     last = select(func.max(LedgerDayRow.day_ms)).where(LedgerDayRow.gpu_id == GpuRow.id).scalar_subquery()
     statement = select(GpuRow.id, last)
     return {gpu_id: day_ms for gpu_id, day_ms in session.execute(statement) if day_ms is not None}
+
+
+def told_apart(session: Session, from_day_ms: int, to_day_ms: int) -> set[tuple[int, int]]:
+    """GPU and start of the accounting days in a span whose lines are told apart by engines."""
+    row = LedgerEngineDayRow
+    statement = select(row.gpu_id, row.day_ms).where(row.day_ms >= from_day_ms, row.day_ms < to_day_ms)
+    return {(gpu_id, day_ms) for gpu_id, day_ms in session.execute(statement.distinct())}
 
 
 def days(session: Session, from_ms: int, to_ms: int) -> list[tuple[int, int]]:

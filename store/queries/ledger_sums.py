@@ -1,9 +1,11 @@
 """Stored lines of the ledger added up by the database: whole days, by what a report groups on.
 
 Where nothing asks for single GPUs or workloads, days that are added up already (``ledger_total``) are read instead of
-their lines; where nothing asks for single days, weeks that are (``ledger_week``). All of them say the same.
+their lines; where nothing asks for single days, weeks that are (``ledger_week``). All of them say the same. What asks for
+engines reads the days and weeks of GPUs on which one was seen from tables of their own (``TOLD_APART``), the others as ever.
 """
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,6 +20,8 @@ from core.ownership import Owner
 from store import ledger_weeks
 from store.ledger_amounts import IS_CORRECTION, METHOD
 from store.ledger_totals import KEY
+from store.models.engine import EngineRow
+from store.models.ledger_engine_set import LedgerEngineSetRow
 from store.models.ledger_place import LedgerPlaceRow
 from store.models.ledger_rate import LedgerRateRow
 from store.models.ledger_total_day import LedgerTotalDayRow
@@ -74,6 +78,10 @@ OF_MANY: Final = {"gpu_of_host": "gpu.host_id", "gpu_of_model": "gpu.model"}
 """Keys that are one GPU for all of its host or model, and what those have in common."""
 STRETCH: Final = "stretch"
 """Key that is the start of one of the ``stretches``."""
+ENGINES: Final = "engine_set_id"
+"""Key that is the set of engines seen in the hours of a line (``engine_sets``); NULL: none."""
+TOLD_APART: Final = {"ledger_day": "ledger_engine_day", "ledger_week": "ledger_engine_week"}
+"""Tables of lines, and where those of GPUs that served on that day or in that week are told apart by engines."""
 
 
 def line_sums(
@@ -92,7 +100,7 @@ def line_sums(
     Args:
         session: as ever.
         span: starts of accounting days, inclusive and exclusive.
-        keys: columns of ``ledger_day``, ``is_correction``, and keys of ``OF_MANY``. A combination may come more than once.
+        keys: columns of ``ledger_day``, ``is_correction``, ``ENGINES``, and keys of ``OF_MANY``. A combination may come more than once.
         amounts: columns of whole numbers to add up, and ``energy_method`` (joined). NULL: unknown in all of them.
         without: GPU and accounting day of lines to leave out.
         only: which lines.
@@ -102,7 +110,8 @@ def line_sums(
     asked = _Asked(keys, amounts, _only(session, only), tuple(stretches), _walks(only), apart)
     table, starts, left = _kept(session, span, asked, only, {day for _, day in without})
     if starts:
-        yield from _rows(session, table, asked, [f"day_ms IN ({_listed(starts)})"])
+        for source, also in _sources(table, asked):
+            yield from _rows(session, source, asked, [f"day_ms IN ({_listed(starts)})", *also])
     if left is None:
         yield from _of_lines(session, asked, _between(span), without)
     elif left:
@@ -117,6 +126,19 @@ class _Asked:
     stretches: Sequence[int] = ()
     walks: bool = False
     apart: bool = False
+
+
+def engine_sets(session: Session) -> dict[int, tuple[int, ...]]:
+    """Keys of the engines of every set that a line may name."""
+    row = LedgerEngineSetRow
+    return {key: tuple(json.loads(told)) for key, told in session.execute(select(row.id, row.engine_ids))}
+
+
+def engines(session: Session) -> dict[int, tuple[str, str]]:
+    """Every engine: its name, and what people know it by: its model, where that is told."""
+    row = EngineRow
+    found = session.execute(select(row.id, row.engine, row.model))
+    return {key: (name, model or name) for key, name, model in found}
 
 
 def rates(session: Session) -> dict[int, Rate]:
@@ -192,18 +214,28 @@ def _between(span: tuple[int, int]) -> list[str]:
     return [f"day_ms >= {int(span[0])}", f"day_ms < {int(span[1])}"]
 
 
+def _sources(table: str, asked: "_Asked") -> list[tuple[str, list[str]]]:
+    """Tables that together say what ``table`` does, each with conditions of its own."""
+    if ENGINES not in asked.keys:
+        return [(table, [])]
+    apart = TOLD_APART[table]
+    told = f"SELECT 1 FROM {apart} AS told WHERE told.day_ms = part.day_ms AND told.gpu_id = part.gpu_id"
+    return [(apart, []), (table, [f"NOT EXISTS ({told})"])]
+
+
 def _of_lines(
     session: Session, asked: "_Asked", where: Sequence[str], without: Collection[tuple[int, int]]
 ) -> Iterator[tuple[Any, ...]]:
     out = _left_out(without)
-    if out is not None:
-        yield from _rows(session, "ledger_day", asked, [*where, *out])
-        return
     skipped = frozenset(without)
     by_gpu = replace(asked, keys=["gpu_id", "day_ms", *asked.keys])
-    for gpu_id, day_ms, *row in _rows(session, "ledger_day", by_gpu, where):
-        if (gpu_id, day_ms) not in skipped:
-            yield tuple(row)
+    for source, also in _sources("ledger_day", asked):
+        if out is not None:
+            yield from _rows(session, source, asked, [*where, *out, *also])
+            continue
+        for gpu_id, day_ms, *row in _rows(session, source, by_gpu, [*where, *also]):
+            if (gpu_id, day_ms) not in skipped:
+                yield tuple(row)
 
 
 def _left_out(without: Collection[tuple[int, int]]) -> list[str] | None:
@@ -241,9 +273,15 @@ def _column(asked: "_Asked", table: str, name: str) -> tuple[str, str]:
         return "min(gpu_id)", OF_MANY[name]
     if name == STRETCH:
         name = _stretch(asked.stretches)
-    elif name == "is_correction" and table == "ledger_day":
-        name = IS_CORRECTION
+    elif name == ENGINES and table in TOLD_APART:
+        name = "CAST(NULL AS integer)"
+    elif name == "is_correction":
+        name = _IS_CORRECTION.get(table, name)
     return name, name
+
+
+_IS_CORRECTION: Final = {"ledger_day": IS_CORRECTION, "ledger_engine_day": "0"}
+"""Where it is no column: what is told apart on a day is lines and corrections together."""
 
 
 def _stretch(starts: Sequence[int]) -> str:
@@ -254,8 +292,11 @@ def _stretch(starts: Sequence[int]) -> str:
     return f"CASE WHEN day_ms < {int(starts[half])} THEN {_stretch(starts[:half])} ELSE {_stretch(starts[half:])} END"
 
 
+_WEEKS: Final = frozenset({"ledger_week", TOLD_APART["ledger_week"]})
+
+
 def _rows(session: Session, table: str, asked: "_Asked", where: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    is_apart = asked.apart and (table == "ledger_week" or "day_ms" in asked.keys)
+    is_apart = asked.apart and (table in _WEEKS or "day_ms" in asked.keys)
     is_added_up = is_apart or (table == "ledger_total" and set(asked.keys) == set(KEY))
     columns = [_column(asked, table, name) for name in asked.keys]
     named = [column for column, _ in columns]
@@ -264,18 +305,19 @@ def _rows(session: Session, table: str, asked: "_Asked", where: Sequence[str]) -
             named.append(name)
         else:
             named.append(METHOD if name == "energy_method" else f"CAST(sum({name}) AS bigint)")
-    group, source, conditions = "", table, [*where, *asked.where]
+    group, source, conditions = "", f"{table} AS part", [*where, *asked.where]
     if asked.keys and not is_added_up:
         # By place in the list where it is there: PostgreSQL takes a lone number for such a place too.
         of = [common if column != common else str(at + 1) for at, (column, common) in enumerate(columns)]
         group = f" GROUP BY {', '.join(of)}"
-    if table == "ledger_week" and not OF_MANY.keys().isdisjoint(asked.keys):
-        source = "ledger_week AS part CROSS JOIN gpu"
-        conditions.append("gpu.id = part.gpu_id")
-    if table == "ledger_day" and (asked.walks or not OF_MANY.keys().isdisjoint(asked.keys)):
+    names_gpus = not OF_MANY.keys().isdisjoint(asked.keys)
+    if table == "ledger_day" and (asked.walks or names_gpus):
         # CROSS: SQLite keeps that order of tables.
         source = "gpu CROSS JOIN ledger_day AS part"
         conditions.insert(0, "part.gpu_id = gpu.id")
+    elif names_gpus:
+        source = f"{table} AS part CROSS JOIN gpu"
+        conditions.append("gpu.id = part.gpu_id")
     sql = f"SELECT {', '.join(named)} FROM {source} WHERE {' AND '.join(conditions)}{group}"
     raw: Any = session.connection().connection.driver_connection
     # Straight from the driver: there may be a row for each GPU and day, and the values are plain.
