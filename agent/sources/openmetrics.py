@@ -68,7 +68,7 @@ class OpenMetrics:
         lines.end()
 
     def rest(self) -> Iterator[Thing]:
-        """Readings of the files that were not in the order of time, and what engines said last of themselves."""
+        """Readings of the files that were not in the order of time, and what engines said last of themselves, with their GPUs."""
         if self._spill is not None:
             slots, entities = self._registry.slots, self._registry.entities
             summed = frozenset(number for number, slot in enumerate(slots) if slot.summed)
@@ -76,6 +76,7 @@ class OpenMetrics:
                 for ts_ms, entity, values in spill.in_order(summed):
                     yield from entities[entity].things(ts_ms, values, slots)
             self._spill = None
+        self._registry.seat_all()
         for known in self._registry.entities:
             if isinstance(known, EngineEntity) and known.identity != known.told:
                 known.told = known.identity

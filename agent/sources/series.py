@@ -1,6 +1,6 @@
 """From the text of a series to whose it is and what it means; GPUs and engines as they become known."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import PureWindowsPath
@@ -10,6 +10,8 @@ from typing import Final
 from agent.engines import EngineSeries, engine_series, is_engine_name
 from agent.sources import dcgm
 from agent.sources.exposition import LineError, labels_of, name_of
+from agent.sources.workload_labels import Pod, pod_behind, pod_of, workload_of
+from agent.track import LONGEST_MS
 from core.plausible import bounds
 from core.readings import (
     EngineIdentity,
@@ -24,25 +26,31 @@ Thing = GpuIdentity | EngineIdentity | GpuReading | EngineReading | ProcessReadi
 
 LOWEST: Final = -float_info.max
 """Every finite value is at or above it; minus infinity is below and no value."""
+HELD_BY: Final = "DCGM_FI_DEV_FB_USED"
+"""The series whose labels say who holds a GPU or a MIG slice: every card has it."""
 _UUID_PREFIXES: Final = ("GPU-", "MIG-")
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One value of an entity at an instant: its reading name, rank among alternatives, whether series add up."""
+    """One value of an entity at an instant: its reading name, rank among alternatives, whether series add up.
+
+    ``holder``: it is memory that a process (number and executable) or a workload held.
+    """
 
     reading: str
     rank: int = 0
     summed: bool = False
-    process: tuple[int, str] | None = None
+    holder: tuple[int, str] | WorkloadKey | None = None
 
 
 @dataclass(slots=True)
 class GpuEntity:
-    """A GPU or MIG instance, as far as it is known."""
+    """A GPU or MIG instance, as far as it is known. ``held``: by slot of a workload the last instant at which it held it."""
 
     identity: GpuIdentity
     told: GpuIdentity | None = None
+    held: dict[int, int] = field(default_factory=dict)
 
     def learn(self, **facts: object) -> None:
         """Take facts that are not None."""
@@ -59,8 +67,10 @@ class GpuEntity:
         for number, value in instant.items():
             slot = slots[number]
             name = slot.reading
-            if slot.process is not None:
-                processes.append(_process(self.identity, ts_ms, slot.process, value))
+            if slot.holder is not None:
+                processes.append(_held(self.identity, ts_ms, slot.holder, value))
+                if isinstance(slot.holder, WorkloadKey):
+                    self.held[number] = max(ts_ms, self.held.get(number, 0))
             elif name not in values or slot.rank < ranks.get(name, 0):
                 values[name] = value
                 if slot.rank:
@@ -94,10 +104,11 @@ class GpuEntity:
 
 @dataclass(slots=True)
 class EngineEntity:
-    """An engine, as far as it is known."""
+    """An engine, as far as it is known. ``pod``: that serves it."""
 
     identity: EngineIdentity
     told: EngineIdentity | None = None
+    pod: Pod | None = None
 
     def learn(self, model: str | None, settings: Mapping[str, str]) -> None:
         """Take a model name and settings."""
@@ -156,9 +167,13 @@ class Series:
 
 @dataclass(slots=True)
 class Registry:
-    """Entities and slots of one import, shared by all its files: several files of one GPU join on its UUID."""
+    """Entities and slots of one import, shared by all its files: several files of one GPU join on its UUID.
+
+    ``relabelled``: whoever scraped renames labels of what it scrapes (``exported_pod``); learned from the first such label.
+    """
 
     host: str | None = None
+    relabelled: bool = False
     entities: list[Entity] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     _by_key: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -221,13 +236,17 @@ class Registry:
             if not pid.isdecimal():
                 raise LineError(f"{name} has no pid label")
             process = (int(pid), labels.get("process_name", ""))
-        slot = self._slot(Slot(gpu.reading, gpu.rank, process=process))
+        slots = [(self._slot(Slot(gpu.reading, gpu.rank, holder=process)), gpu.factor)]
+        if name == HELD_BY:
+            self.relabelled = self.relabelled or bool(labels.get("exported_pod"))
+            workload = workload_of(labels, entity.identity.host, relabelled=self.relabelled)
+            if workload is not None:
+                slots.append((self._slot(Slot(gpu.reading, gpu.rank, holder=workload)), gpu.factor))
         least, most = bounds(gpu.reading.lstrip("@"))
         most = min(most / gpu.factor, dcgm.BLANK - 1)
         if name.startswith("DCGM_") and not gpu.counter:
             most = min(most, dcgm.BLANKS_32.start - 1)
-        slots = ((slot, gpu.factor),)
-        return Series(number, slots, gpu.counter, most, dcgm=True, last_value=least / gpu.factor)
+        return Series(number, tuple(slots), gpu.counter, most, dcgm=True, last_value=least / gpu.factor)
 
     def _engine_series(
         self, name: str, found: EngineSeries, labels: Mapping[str, str], fallback: str
@@ -241,6 +260,7 @@ class Registry:
         entity = self.entities[number]
         assert isinstance(entity, EngineEntity)
         entity.learn(found.model, found.settings)
+        entity.pod = pod_of(labels) or entity.pod
         slots = tuple(
             (self._slot(Slot(metric.reading, metric.rank, metric.summed)), 1.0)
             for metric in found.metrics
@@ -253,6 +273,31 @@ class Registry:
         last = float("inf") if settings else max((least for least, _most in ranges), default=LOWEST)
         most = min((most for _least, most in ranges), default=float_info.max)
         return Series(number, slots, counter, most, settings=settings, last_value=last)
+
+    def seat(self, engine: EngineEntity, held: Collection[str]) -> None:
+        """Give an engine the cards among the GPUs that its pod holds; then it sits where they do."""
+        cards = sorted(uuid for uuid in held if uuid.startswith("GPU-"))
+        if cards:
+            hosts = {
+                known.identity.host
+                for known in self.entities
+                if isinstance(known, GpuEntity) and known.identity.gpu_uuid in cards
+            }
+            engine.place(tuple(cards), hosts.pop() if len(hosts) == 1 else None)
+
+    def seat_all(self) -> None:
+        """Give each engine the cards that its pod held last: a pod of the same name may have held others before."""
+        last: dict[Pod, dict[str, int]] = {}
+        for gpu in self.entities:
+            for slot, ts_ms in gpu.held.items() if isinstance(gpu, GpuEntity) else ():
+                pod = pod_behind(self.slots[slot].holder)
+                if pod is not None:
+                    last.setdefault(pod, {})[gpu.identity.gpu_uuid] = ts_ms
+        for engine in self.entities:
+            if isinstance(engine, EngineEntity) and engine.pod in last:
+                held = last[engine.pod]
+                newest_ms = max(held.values())
+                self.seat(engine, [uuid for uuid, ts_ms in held.items() if ts_ms > newest_ms - LONGEST_MS])
 
     def _number(self, key: tuple[str, str], make: Callable[[], Entity]) -> int:
         number = self._by_key.get(key)
@@ -269,11 +314,12 @@ class Registry:
         return number
 
 
-def _process(identity: GpuIdentity, ts_ms: int, process: tuple[int, str], memory: float) -> ProcessReading:
-    pid, path = process
-    return ProcessReading(
-        identity.gpu_uuid, ts_ms, pid, process_key(pid, path, identity.host), memory_used_bytes=memory
-    )
+def _held(
+    identity: GpuIdentity, ts_ms: int, holder: tuple[int, str] | WorkloadKey, memory: float
+) -> ProcessReading:
+    pid, path = (0, "") if isinstance(holder, WorkloadKey) else holder
+    workload = holder if isinstance(holder, WorkloadKey) else process_key(pid, path, identity.host)
+    return ProcessReading(identity.gpu_uuid, ts_ms, pid, workload, memory_used_bytes=memory)
 
 
 def process_key(pid: int, path: str, host: str | None) -> WorkloadKey:

@@ -49,3 +49,11 @@ def pod_of(labels: Mapping[str, str]) -> Pod | None:
     if not pod:
         return None
     return Pod(labels.get("namespace") or labels.get("kubernetes_namespace") or "", pod)
+
+
+def pod_behind(holder: object) -> Pod | None:
+    """The pod that a workload of ``workload_of`` is; None of a Slurm job and of everything else."""
+    if not isinstance(holder, WorkloadKey) or holder.kind != "pod":
+        return None
+    names = dict(holder.attributes)
+    return Pod(names.get("namespace", ""), names["pod"])

@@ -16,10 +16,9 @@ from agent.sources import dcgm, series
 from agent.sources.exposition import LineError
 from agent.sources.prometheus.api import Series
 from agent.sources.series import EngineEntity, GpuEntity, Registry, Thing
-from agent.sources.workload_labels import Pod, pod_of, workload_of
+from agent.sources.workload_labels import Pod, pod_behind
 from agent.xids import message
 from core.plausible import plausible, refusal
-from core.readings import ProcessReading, WorkloadKey
 from core.samples import GpuEvent
 from core.units import MINUTE_MS
 
@@ -146,12 +145,10 @@ class Points:
     registry: Registry
     clock: Clock
     tally: Tally
-    relabelled: bool = False
     holders: dict[Pod, set[str]] = field(default_factory=lambda: defaultdict(set))
     _rows: dict[int, dict[int, dict[int, float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
-    _held: dict[int, dict[tuple[int, WorkloadKey], float]] = field(default_factory=lambda: defaultdict(dict))
     _xids: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def take(self, name: str, answer: Iterable[Series]) -> None:
@@ -173,14 +170,8 @@ class Points:
         slots, entities = self.registry.slots, self.registry.entities
         for number in list(self._rows):
             rows, entity = self._rows.pop(number), entities[number]
-            held: dict[int, list[ProcessReading]] = defaultdict(list)
-            if isinstance(entity, GpuEntity):
-                for (ts_ms, workload), memory in self._held.pop(number, {}).items():
-                    uuid = entity.identity.gpu_uuid
-                    held[ts_ms].append(ProcessReading(uuid, ts_ms, 0, workload, memory_used_bytes=memory))
             for ts_ms in sorted(rows):
                 yield from entity.things(ts_ms, rows.pop(ts_ms), slots)
-                yield from held.get(ts_ms, ())
         yield from self._events()
 
     def _take(self, name: str, one: Series, placed: series.Series) -> None:
@@ -188,14 +179,17 @@ class Points:
         if not figures:
             return
         entity = self.registry.entities[placed.entity]
-        if isinstance(entity, EngineEntity):
-            self._join(entity, one.labels)
+        if isinstance(entity, EngineEntity) and entity.pod is not None:
+            self.registry.seat(entity, self.holders.get(entity.pod, ()))
         rows, tally = self._rows[placed.entity], self.tally
         plain = isfinite(sum(figures)) and placed.last_value <= min(figures) and max(figures) <= placed.most
         if not plain:
             scraped, figures = self._careful(name, placed, scraped, figures)
         tally.points += len(figures)
         for slot, factor in placed.slots:
+            pod = pod_behind(self.registry.slots[slot].holder)
+            if pod is not None and isinstance(entity, GpuEntity):
+                self.holders[pod].add(entity.identity.gpu_uuid)
             summed = self.registry.slots[slot].summed
             reading = self.registry.slots[slot].reading.lstrip("@")
             for ts_ms, figure in zip(scraped, figures, strict=True):
@@ -204,8 +198,6 @@ class Points:
                     value = plausible(reading, value) or 0.0
                 row = rows[ts_ms]
                 row[slot] = value + row[slot] if summed and slot in row else value
-        if name == _HELD_BY and isinstance(entity, GpuEntity):
-            self._hold(placed.entity, entity, one.labels, dict(zip(scraped, figures, strict=True)))
 
     def _new_points(self, one: Series) -> tuple[list[int], list[float]]:
         """Instants and figures of what was scraped anew."""
@@ -252,32 +244,6 @@ class Points:
             entity.learn(None, dict.fromkeys(placed.settings, f"{good[1][-1]:g}"))
         return good
 
-    def _hold(
-        self, number: int, entity: GpuEntity, labels: Mapping[str, str], used: Mapping[int, float]
-    ) -> None:
-        """Who held the GPU while this series said how full it was."""
-        workload = workload_of(labels, entity.identity.host, relabelled=self.relabelled)
-        if workload is None:
-            return
-        factor = dcgm.NAMES[_HELD_BY].factor
-        for ts_ms, figure in used.items():
-            self._held[number][ts_ms, workload] = figure * factor
-        if workload.kind == "pod":
-            names = dict(workload.attributes)
-            self.holders[Pod(names.get("namespace", ""), names["pod"])].add(entity.identity.gpu_uuid)
-
-    def _join(self, entity: EngineEntity, labels: Mapping[str, str]) -> None:
-        """An engine's GPUs are those that its own pod holds; then it sits where they do."""
-        pod = pod_of(labels)
-        cards = sorted(uuid for uuid in self.holders.get(pod, ()) if uuid.startswith("GPU-")) if pod else []
-        if cards:
-            hosts = {
-                known.identity.host
-                for known in self.registry.entities
-                if isinstance(known, GpuEntity) and known.identity.gpu_uuid in cards
-            }
-            entity.place(tuple(cards), hosts.pop() if len(hosts) == 1 else None)
-
     def _take_xids(self, one: Series) -> None:
         scraped, figures = self._new_points(one)
         owner = owner_of(one.labels)
@@ -298,8 +264,6 @@ class Points:
                 before = code
 
 
-_HELD_BY: Final = "DCGM_FI_DEV_FB_USED"
-"""The series whose labels say who holds a GPU or a MIG slice: every card has it."""
 _GPU: Final = "gpu "
 _ENGINE: Final = "engine "
 

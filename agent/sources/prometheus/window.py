@@ -78,7 +78,7 @@ class Reader:
 
     def __post_init__(self) -> None:
         """Start with nothing known."""
-        self._registry = Registry(self.host)
+        self._registry = Registry(self.host, self.found.relabelled)
 
     @property
     def span_ms(self) -> int:
@@ -92,7 +92,7 @@ class Reader:
             TooMuchError: ask for fewer or for a shorter window. PrometheusError: the server cannot be read.
         """
         clock = Clock(self.step_ms, exact=self._exact is not False)
-        points = Points(self._registry, clock, self.tally, self.found.relabelled)
+        points = Points(self._registry, clock, self.tally)
         if window.from_ms != self._held_ms:
             self._held_ms, self._holders = window.from_ms, {}
         points.holders.update(self._holders)
