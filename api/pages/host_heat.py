@@ -1,25 +1,28 @@
 """A host's GPUs side by side over time: one strip each, coloured by activity or shaded by a figure; the same as a table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from markupsafe import Markup
+from sqlalchemy.orm import Session
 
 from api import formats
 from api.charts_parts import AXIS_PX, frame, x_time_axis
 from api.charts_strips import Cell, heat_strip
+from api.pages import host_heat_quarters
 from api.resources.fleet_rows import FleetGpu
 from api.resources.scope import Scope
 from api.words import ACTIVITY, activity_name
 from core.activity import Activity
 from core.evidence import Window
-from core.units import DAY_MS, HOUR_MS
+from core.quarters import QUARTER_MS
+from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 from store.queries import gpu_heat
 
-STEPS_MS: Final = tuple(hours * HOUR_MS for hours in (1, 2, 3, 4, 6, 12, 24, 48, 168))
-MOST_CELLS: Final = 184
-"""A week of hours, with room for borders; more would be finer than a screen shows."""
+STEPS_MS: Final = (QUARTER_MS, *(hours * HOUR_MS for hours in (1, 2, 3, 4, 6, 12, 24, 48, 168)))
+MOST_CELLS: Final = 200
+"""Two days of quarters, a week of hours, with room for borders; more would be finer than a screen shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ class Heat:
 
     Attributes:
         title: what they show, as a sentence. full: what the darkest shade stands for; empty for activity. missing: why there is nothing to show, or empty.
-        starts: of the steps, for the table. step_text: length of a cell.
+        starts: of the steps, for the table. step_text: length of a cell. whole_hours: cells are finer, and some hours of
+            GPUs are shown whole.
     """
 
     metric: Metric
@@ -112,13 +116,13 @@ class Heat:
     missing: str
     starts: tuple[str, ...]
     step_text: str
+    whole_hours: bool = False
 
 
 def grid_of(window: Window) -> Grid:
     """The finest steps that a screen shows."""
-    from_ms = window.from_ms - window.from_ms % HOUR_MS
     for step_ms in STEPS_MS:
-        first = from_ms - from_ms % step_ms
+        first = window.from_ms - window.from_ms % step_ms
         count = -(-(window.to_ms - first) // step_ms)
         if count <= MOST_CELLS:
             break
@@ -137,15 +141,32 @@ def read_heat(
     # The data may begin within an hour, and that hour counts.
     window = Window(scope.window.from_ms - scope.window.from_ms % HOUR_MS, scope.window.to_ms)
     ids = [gpu.now.id for gpu in gpus]
+    session, in_quarters = scope.session, grid.step_ms < HOUR_MS
+    step_ms = max(grid.step_ms, HOUR_MS)
+    fine = gpu_heat.gpu_quarters(session, window, ids) if in_quarters else {}
     cells: dict[int, dict[int, Cell]]
     if metric.column:
-        values = gpu_heat.value_steps(scope.session, window, grid.step_ms, ids, metric.column)
+        values = gpu_heat.value_steps(session, window, step_ms, ids, metric.column)
+        if in_quarters:
+            values = host_heat_quarters.values(values, fine, metric.column)
         cells, title = value_cells(gpus, metric, values), value_title(metric, values)
     else:
-        steps = gpu_heat.activity_steps(scope.session, window, grid.step_ms, ids)
-        cells, title = activity_cells(steps), activity_title(steps.values())
-    told = {} if host is None else gpu_heat.host_steps(scope.session, window, grid.step_ms, host)
-    return heat_of(gpus, metric, grid, cells, told, title=title, link=link)
+        steps = gpu_heat.activity_steps(session, window, step_ms, ids)
+        cells = activity_cells(host_heat_quarters.activities(steps, fine) if in_quarters else steps)
+        title = activity_title(steps.values())
+    told = {} if host is None else _told(session, window, grid, host)
+    heat = heat_of(gpus, metric, grid, cells, told, title=title, link=link)
+    return replace(heat, whole_hours=None in fine.values())
+
+
+def _told(
+    session: Session, window: Window, grid: Grid, host: str
+) -> Mapping[int, Mapping[str, float | None]]:
+    """The machine's own figures by start of the step."""
+    hours = gpu_heat.host_steps(session, window, max(grid.step_ms, HOUR_MS), host)
+    if grid.step_ms >= HOUR_MS:
+        return hours
+    return host_heat_quarters.machine(hours, gpu_heat.host_quarters(session, window, host))
 
 
 def activity_cells(steps: Mapping[tuple[int, int], Mapping[Activity, float]]) -> dict[int, dict[int, Cell]]:
@@ -238,11 +259,13 @@ def heat_of(
         full=metric.text_of(full) if metric.column and full else "",
         missing="" if cells else metric.missing or "No samples of this in this period.",
         starts=tuple(grid.when(at) for at in range(grid.count)),
-        step_text=_hours(grid.step_ms),
+        step_text=_length(grid.step_ms),
     )
 
 
-def _hours(step_ms: int) -> str:
+def _length(step_ms: int) -> str:
+    if step_ms < HOUR_MS:
+        return f"{step_ms // MINUTE_MS}{formats.NBSP}min"
     if step_ms % DAY_MS:
         return f"{step_ms // HOUR_MS}{formats.NBSP}h"
     days = step_ms // DAY_MS

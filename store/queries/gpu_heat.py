@@ -1,34 +1,19 @@
-"""Figures of a few GPUs, or of a host, over time in even steps: added up by the database from hours."""
+"""Figures of a few GPUs, or of a host, over time in even steps: added up by the database from hours; and quarters of hours."""
 
 from collections.abc import Collection
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from core.activity import Activity
 from core.evidence import Window
+from core.quarters import OF_GPU, OF_HOST, Quarters
 from store.models.gpu_hour import GpuHourRow
 from store.models.host import HostRow
 from store.models.host_hour import HostHourRow
+from store.quarter_rows import quarters_in
 from store.queries.plain_rows import plain_rows
-
-VALUES: Final = (
-    "busy_ratio",
-    "power_w",
-    "memory_used_bytes",
-    "sm_active_ratio",
-    "dram_active_ratio",
-    "tensor_active_ratio",
-)
-"""Columns of which a mean over time can be asked."""
-OF_HOST: Final = (
-    "cpu_busy_ratio",
-    "cpu_busiest_ratio",
-    "iowait_ratio",
-    "host_memory_used_bytes",
-    "host_power_w",
-)
 
 
 class Step(NamedTuple):
@@ -55,7 +40,7 @@ def activity_steps(
 def value_steps(
     session: Session, window: Window, step_ms: int, gpu_ids: Collection[int], name: str
 ) -> list[Step]:
-    """Mean of one of ``VALUES`` by GPU and step."""
+    """Mean of one of ``OF_GPU`` by GPU and step."""
     table = GpuHourRow.__table__.c
     statement = _by_step(table, window, step_ms, gpu_ids, [_mean(table, name)])
     return [Step._make(row) for row in plain_rows(session, statement)]
@@ -83,6 +68,39 @@ def host_steps(
         from_ms: dict(zip(OF_HOST, values, strict=True))
         for from_ms, *values in plain_rows(session, statement)
     }
+
+
+def gpu_quarters(
+    session: Session, window: Window, gpu_ids: Collection[int]
+) -> dict[tuple[int, int], Quarters | None]:
+    """Quarters by GPU and start of the hour; None where an hour with samples keeps none."""
+    table = GpuHourRow.__table__.c
+    statement = select(table.gpu_id, table.hour_ms, table.quarters).where(
+        table.gpu_id.in_(gpu_ids),
+        table.hour_ms >= window.from_ms,
+        table.hour_ms < window.to_ms,
+        table.covered_s > 0,
+    )
+    return {
+        (gpu_id, hour_ms): quarters_in(column, OF_GPU)
+        for gpu_id, hour_ms, column in plain_rows(session, statement)
+    }
+
+
+def host_quarters(session: Session, window: Window, host: str) -> dict[int, Quarters | None]:
+    """The same of a host, by start of the hour."""
+    table = HostHourRow.__table__.c
+    statement = (
+        select(table.hour_ms, table.quarters)
+        .join(HostRow, HostRow.id == table.host_id)
+        .where(
+            HostRow.name == host,
+            table.hour_ms >= window.from_ms,
+            table.hour_ms < window.to_ms,
+            table.covered_s > 0,
+        )
+    )
+    return {hour_ms: quarters_in(column, OF_HOST) for hour_ms, column in plain_rows(session, statement)}
 
 
 def _mean(table: Any, name: str) -> Any:

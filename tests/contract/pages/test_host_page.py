@@ -14,8 +14,9 @@ from api.templating import render
 from core.activity import Activity
 from core.evidence import Price, Window
 from core.ownership import HostFacts
+from core.quarters import QUARTER_MS
 from core.samples import GpuEvent
-from core.units import DAY_MS, HOUR_MS
+from core.units import DAY_MS, HOUR_MS, MINUTE_MS
 from store.queries.gpu_heat import Step
 from tests.contract import page_fixtures as good
 from tests.contract.pages import fleet_fixtures as some
@@ -139,10 +140,25 @@ def test_the_machines_own_figures_stand_below_its_gpus() -> None:
 def test_long_periods_have_coarser_cells_and_never_more_than_a_screen_shows() -> None:
     for days in (1, 2, 7, 30, 90, 365, 1095):
         grid = host_heat.grid_of(Window(good.WINDOW.to_ms - days * DAY_MS, good.WINDOW.to_ms))
-        assert 24 <= grid.count <= host_heat.MOST_CELLS
+        assert 24 <= grid.count <= host_heat.MOST_CELLS == 200
         assert grid.window.from_ms <= good.WINDOW.to_ms - days * DAY_MS
         assert grid.window.to_ms >= good.WINDOW.to_ms
     assert host_heat.grid_of(WEEK).step_ms == HOUR_MS
+
+
+@pytest.mark.parametrize("offset_ms", [0, 7 * MINUTE_MS, 59 * MINUTE_MS])
+def test_up_to_two_days_have_a_cell_a_quarter_hour(offset_ms: int) -> None:
+    to_ms = good.WINDOW.to_ms + offset_ms
+    for hours in (1, 24, 48):
+        grid = host_heat.grid_of(Window(to_ms - hours * HOUR_MS, to_ms))
+        assert grid.step_ms == QUARTER_MS
+        assert grid.count in {4 * hours, 4 * hours + 1}
+    assert host_heat.grid_of(Window(to_ms - 72 * HOUR_MS, to_ms)).step_ms == HOUR_MS
+
+
+def test_hours_that_are_shown_whole_are_said() -> None:
+    assert "shown whole" in html(drawn=replace(heat(), whole_hours=True))
+    assert "shown whole" not in html()
 
 
 def test_users_events_facts_and_advice_are_there_with_their_links() -> None:

@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import pytest
+from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from core.activity import Activity
@@ -71,11 +72,35 @@ def test_strips_show_what_is_asked_for_or_say_why_not(person: TestClient, what: 
         assert 'class="heat"' in answer.text or "Not measured" in answer.text or "No samples" in answer.text
 
 
-def test_a_figure_of_a_strip_is_the_mean_of_its_hour(person: TestClient) -> None:
+def rows_of_strips(html: str) -> list[str]:
+    return html.split('<table class="heat-table">')[1].split("<tbody>")[1].split("</tr>")
+
+
+def test_a_figure_of_a_strip_is_the_mean_of_its_quarter(person: TestClient) -> None:
     html = person.get("/hosts/h1?show=power").text
-    first = html.split('<table class="heat-table">')[1].split("<tbody>")[1].split("</tr>")[0]
-    # GPU-a: 30 min at 500 W, 30 min at 100 W. GPU-b: 200 W throughout.
-    assert "<td>300\xa0W</td><td>200\xa0W</td>" in first
+    # GPU-a: 30 min at 500 W, 30 min at 100 W, in samples of ten minutes. GPU-b: 200 W throughout.
+    first, second, third = rows_of_strips(html)[:3]
+    assert "<td>500\xa0W</td><td>200\xa0W</td>" in first
+    assert "<td>500\xa0W</td>" in second
+    assert "<td>100\xa0W</td>" in third
+    assert "a cell is 15\xa0min" in html
+
+
+def test_over_more_than_two_days_it_is_the_mean_of_its_hour(ready_database: str) -> None:
+    fill(ready_database)
+    _store(ready_database, "h1", range(-3 * 144, -3 * 144 + 6))
+    html = person_at(ready_database).get("/hosts/h1?show=power&since=7d").text
+    assert "<td>300\xa0W</td><td>–</td><td>200\xa0W</td>" in rows_of_strips(html)[72]
+    assert "a cell is 1\xa0h" in html
+
+
+def test_hours_without_quarters_are_shown_whole_and_said(ready_database: str) -> None:
+    fill(ready_database)
+    with make_engine(ready_database).begin() as connection:
+        connection.execute(text("UPDATE gpu_hour SET quarters = NULL"))
+    html = person_at(ready_database).get("/hosts/h1?show=power").text
+    assert all("<td>300\xa0W</td><td>200\xa0W</td>" in row for row in rows_of_strips(html)[:4])
+    assert "shown whole" in html
 
 
 def test_an_unknown_host_is_a_page_that_says_so(person: TestClient) -> None:
@@ -116,10 +141,10 @@ def test_advice_on_a_gpu_stands_in_its_row(ready_database: str) -> None:
     assert 'href="/recommendations/' in row_of(person_at(ready_database).get("/fleet").text, A)
 
 
-def _store(url: str, host: str | None) -> None:
+def _store(url: str, host: str | None, slots: range = range(12)) -> None:
     with closing(open_connection(url)) as connection:
         ingest = Ingest(connection)
         ingest.gpus([GpuIdentity(MORE, host, 0, H100, 80 * GIB)])
-        ingest.gpu_samples([sample(MORE, slot, Activity.BUSY, 200.0, busy_ratio=0.9) for slot in range(12)])
+        ingest.gpu_samples([sample(MORE, slot, Activity.BUSY, 200.0, busy_ratio=0.9) for slot in slots])
         ingest.commit()
     roll_up(make_engine(url), now_ms=NOW)

@@ -11,12 +11,13 @@ from store_samples import H0, NOW, engine_sample, gpu_sample, host_sample, proce
 
 from core.activity import Activity
 from core.evidence import Window
+from core.quarters import Quarters
 from core.readings import EngineIdentity, GpuIdentity
 from core.units import DAY_MS
 from store.dbapi import open_connection
 from store.engine import session_scope
 from store.ingest import Ingest
-from store.queries import hours
+from store.queries import gpu_heat, hours
 from store.retention import purge
 from store.rollup import RollUpResult, roll_up
 
@@ -67,7 +68,22 @@ def seen(engine: Engine) -> list[dict[str, Any]]:
         lines = sorted(hours.usage_hours(session, HOUR), key=lambda line: str(line.workload))
         found = [*hours.gpu_hours(session, HOUR), *hours.engine_hours(session, HOUR), *lines]
         found += hours.host_hours(session, HOUR)
-    return [_flat(asdict(one)) for one in found]
+        quarters = [
+            gpu_heat.gpu_quarters(session, HOUR, [1])[1, H0],
+            gpu_heat.host_quarters(session, HOUR, "h1")[H0],
+        ]
+    return [_flat(asdict(one)) for one in found] + [_quarters(one) for one in quarters]
+
+
+def _quarters(found: Quarters | None) -> dict[str, Any]:
+    """Quarters as they are kept: in half precision."""
+    assert found is not None
+    return {
+        f"{at}/{name}": pytest.approx(value, rel=1e-3) if isinstance(value, float) else value
+        for at, quarter in enumerate(found)
+        for name, value in [*quarter._asdict().items(), *enumerate(quarter.values)]
+        if name != "values"
+    }
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
