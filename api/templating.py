@@ -67,9 +67,18 @@ def inert(text: str) -> str:
     )
 
 
+_PERCENT: Final = re.compile(r"(?<=\d) %(?!\w)")
+
+
 def _finalized(value: object) -> object:
-    """What any template is about to print: text from outside loses what acts, wherever it stands; markup is ours."""
-    return harmless(value) if type(value) is str else value
+    """What any template is about to print: text from outside loses what acts, wherever it stands; markup is ours.
+
+    Sentences come with plain spaces: here no line ends between a figure and its percent sign.
+    """
+    if type(value) is not str:
+        return value
+    said = harmless(value)
+    return _PERCENT.sub(f"{formats.NBSP}%", said) if " %" in said else said
 
 
 _LONG: Final = re.compile(r"[^\s/-]{32}")

@@ -138,7 +138,7 @@ def charts_of(hours: Sequence[HourOutline], window: Window) -> Iterator[OverTime
         ],
         highest=True,
         top=1.0,
-        axis_text=lambda value: f"{value:.0%}",
+        axis_text=lambda value: formats.percent(value, 0),
     )
     if preempted:
         worst = max(hours, key=lambda hour: hour.preemption_count or 0.0)
