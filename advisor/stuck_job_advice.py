@@ -9,7 +9,7 @@ from advisor.facts import rounded, time_chart, window_facts
 from advisor.fleet import label
 from core.activity import SPIN_MEMORY_BUSY_RATIO, Activity
 from core.evidence import Evidence, GpuEvidence, WorkloadUse
-from core.finding import Action, Effort, Finding, Grade, Risk, Saving, Subject
+from core.finding import Action, Effort, Finding, Grade, Risk, Saving, Stake, Subject
 from core.hours import GpuHour
 from core.percent import percent
 
@@ -104,6 +104,7 @@ def finding_of(evidence: Evidence, job: StuckJob) -> Finding:
         wrong_when="It compiles or tunes for long, loops over very small kernels, encodes video, or waits at a barrier on purpose.",
         not_claimed="That it may be killed, that it will never move again, and any saving beyond the hours until it ends.",
         gpu_uuids=tuple(spin.gpu.gpu_uuid for spin in job.spins),
+        at_stake=Stake(job.held_gpus, usd),
         stage="stop",
         chart=time_chart(
             ((hour.hour_ms, hour.memory_busy_ratio) for hour in first.gpu.hours[-48:]),

@@ -288,13 +288,13 @@ def of_recommendations(seen: Seen, least_usd_month: float) -> Iterator[Fault]:
 def of_recommendation(item: Recommendation, usd_month: float) -> Fault:
     """One of them."""
     finding = item.finding
-    said = " · ".join(f"{figure} ({note})" for figure, note in sums(finding.saving, finding.no_figure)[:1])
+    first = sums(finding)[0]
     return Fault(
         key=f"{FaultKind.RECOMMENDATION}:{finding.fingerprint}",
         kind=FaultKind.RECOMMENDATION,
         severity=Severity.NOTE,
         title=finding.title,
-        detail=f"Saves {said}. {finding.because}" if said else finding.because,
+        detail=f"Saves {first.figure} ({first.note}). {finding.because}",
         path=recommendation_path(item.id),
         figure=round(usd_month, 2),
         gpu_uuids=finding.gpu_uuids,

@@ -9,8 +9,17 @@ from api import formats
 from api.charts_lines import Point, sparkline
 from api.ranking import rank
 from api.words import TOGETHER, grade_word
-from core.finding import Effort, Finding, Grade, Saving, Status
+from core.finding import Effort, Finding, Grade, Saving, Stake, Status
 from store.queries.recommendations import Recommendation
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """One figure of a finding: what it is of, the figure, its kind and range in small print."""
+
+    name: str
+    figure: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +56,38 @@ class RecommendationRow:
     alike: tuple[Alike, ...] = ()
 
 
-def sums(saving: Saving, no_figure: str | None) -> list[tuple[str, str]]:
-    """Each ledger's claim as figure and note, the hardest money first; ``no figure`` with its reason is one too."""
+def sums(finding: Finding) -> list[Sum]:
+    """Each ledger's claim, the hardest money first; else what is at stake, and ``no figure`` with its reason."""
+    saving, name = finding.saving, "Saving"
     found = []
     if saving.cash_usd_month is not None:
         cash = saving.cash_usd_month
-        found.append((f"{formats.money(cash.p50)} / month", f"cash · {formats.spread(cash, 'cash')}"))
+        found.append(
+            Sum(name, f"{formats.money(cash.p50)} / month", f"cash · {formats.spread(cash, 'cash')}")
+        )
     if saving.capacity_gpu_h_month is not None:
         hours = saving.capacity_gpu_h_month
         found.append(
-            (f"{formats.gpu_hours(hours.p50)}", f"capacity a month · {formats.spread(hours, 'capacity')}")
+            Sum(name, formats.gpu_hours(hours.p50), f"capacity a month · {formats.spread(hours, 'capacity')}")
         )
     if saving.energy_kwh_month is not None:
         energy = saving.energy_kwh_month
-        found.append((f"{formats.kwh(energy.p50)}", f"energy a month · {formats.spread(energy, 'energy')}"))
-    return found or [("no figure", no_figure or "no honest number from this evidence")]
+        found.append(
+            Sum(name, formats.kwh(energy.p50), f"energy a month · {formats.spread(energy, 'energy')}")
+        )
+    if not found and finding.at_stake is not None:
+        found.append(Sum("At stake", stake_words(finding.at_stake), "spent until it ends · not a saving"))
+    if saving.is_empty:
+        why = finding.no_figure or "no honest number from this evidence"
+        found.append(Sum("Saving not claimed", "no figure", why))
+    return found
+
+
+def stake_words(stake: Stake) -> str:
+    """What is at stake in a day: ``$480 / day``, of what has no price in GPU-hours."""
+    if stake.usd_per_hour is None:
+        return f"{formats.gpu_hours(24 * stake.gpus)} / day"
+    return f"{formats.money(24 * stake.usd_per_hour)} / day"
 
 
 def chart_points(finding: Finding) -> list[Point]:
@@ -115,8 +141,13 @@ def _best(recs: Sequence[Recommendation]) -> Finding:
 
 
 def together(recs: Sequence[Recommendation]) -> Finding:
-    """The best of a group, with the savings of all of them."""
-    return replace(recs[0].finding, saving=Saving.total(rec.finding.saving for rec in recs))
+    """The best of a group, with the savings of all of them, and all that is at stake."""
+    findings = [rec.finding for rec in recs]
+    return replace(
+        findings[0],
+        saving=Saving.total(finding.saving for finding in findings),
+        at_stake=Stake.total(finding.at_stake for finding in findings),
+    )
 
 
 def row_of_group(
@@ -132,7 +163,7 @@ def row_of_group(
         Alike(
             f"/recommendations/{rec.id}",
             rec.finding.title,
-            sums(rec.finding.saving, rec.finding.no_figure)[0][0],
+            sums(rec.finding)[0].figure,
         )
         for rec in recs
     )
@@ -141,13 +172,13 @@ def row_of_group(
 
 def row_of(id_: str, finding: Finding, status: Status | None = None) -> RecommendationRow:
     """The row of a finding; ``status`` None leaves the mark out."""
-    figure, note = sums(finding.saving, finding.no_figure)[0]
+    first_sum = sums(finding)[0]
     first = next((action for action in finding.actions if action.command), None)
     return RecommendationRow(
         id=id_,
         href=f"/recommendations/{id_}",
-        sum=figure,
-        sum_note=note,
+        sum=first_sum.figure,
+        sum_note=first_sum.note,
         title=finding.title,
         because=finding.because,
         command=first.command if first else None,

@@ -115,6 +115,32 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True)
+class Stake:
+    """What GPUs that do no work now cost until somebody ends that: a fact, never a saving.
+
+    Attributes:
+        gpus: GPUs held, whole or a part of them. usd_per_hour: what they cost; None: one of them has no price.
+    """
+
+    gpus: float
+    usd_per_hour: float | None
+
+    @classmethod
+    def total(cls, parts: Iterable["Stake | None"]) -> "Stake | None":
+        """Stakes on different GPUs added up; None without any, and no money where one has none."""
+        known = [stake for stake in parts if stake is not None]
+        if not known:
+            return None
+        costs = [stake.usd_per_hour for stake in known if stake.usd_per_hour is not None]
+        return cls(sum(s.gpus for s in known), sum(costs) if len(costs) == len(known) else None)
+
+    def scaled(self, factor: float) -> "Stake":
+        """A part of it."""
+        usd = None if self.usd_per_hour is None else self.usd_per_hour * factor
+        return Stake(self.gpus * factor, usd)
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What a finding is about: ``kind`` is ``gpu``, ``host``, ``engine``, ``workload`` or ``fleet``."""
 
@@ -146,6 +172,7 @@ class Finding:
         evidence: numbers with units in their names; ``window_from``, ``window_to`` (ISO 8601), ``coverage_ratio`` always.
         wrong_when: when this is wrong. not_claimed: what is deliberately not claimed.
         gpu_uuids: GPUs whose hours the saving acts on; the waterfall resolves overlap on them.
+        at_stake: what its GPUs cost until somebody acts, where they do no work now; None: that is not so, or not known.
         stage: order of the waterfall (advisor-rules 7.2): ``stop``, ``schedule``, ``consolidate``, ``workload``, ``clocks``, ``price``.
         chart: points to draw: ``{"series": [[ts_ms, value], …], "unit": "requests", "threshold": 71.0}``; may be empty.
     """
@@ -167,6 +194,7 @@ class Finding:
     not_claimed: str = ""
     no_figure: str | None = None
     gpu_uuids: tuple[str, ...] = ()
+    at_stake: Stake | None = None
     stage: str = "workload"
     chart: Mapping[str, Any] = field(default_factory=dict)
 

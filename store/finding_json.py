@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, Final
 
-from core.finding import Action, Effort, Finding, Grade, Range, Risk, Saving, Subject
+from core.finding import Action, Effort, Finding, Grade, Range, Risk, Saving, Stake, Subject
 
 _LEDGERS: Final = ("cash_usd_month", "capacity_gpu_h_month", "energy_kwh_month")
 _PLAIN: Final = (
@@ -47,6 +47,9 @@ def to_text(finding: Finding) -> str:
             "saving": {name: _range(getattr(finding.saving, name)) for name in _LEDGERS},
             "actions": [[action.text, action.command] for action in finding.actions],
             "gpu_uuids": list(finding.gpu_uuids),
+            "at_stake": None
+            if finding.at_stake is None
+            else [finding.at_stake.gpus, finding.at_stake.usd_per_hour],
             "evidence": _wrap(finding.evidence),
             "chart": _wrap(finding.chart),
         },
@@ -59,6 +62,7 @@ def to_text(finding: Finding) -> str:
 def from_text(text: str) -> Finding:
     """The finding that ``to_text`` wrote."""
     raw: dict[str, Any] = json.loads(text)
+    stake = raw.get("at_stake")  # findings that were kept before there was one have none
     return Finding(
         subject=Subject(*raw["subject"]),
         grade=Grade(raw["grade"]),
@@ -72,6 +76,7 @@ def from_text(text: str) -> Finding:
         ),
         actions=tuple(Action(*action) for action in raw["actions"]),
         gpu_uuids=tuple(raw["gpu_uuids"]),
+        at_stake=None if stake is None else Stake(*stake),
         evidence=_unwrap(raw["evidence"]),
         chart=_unwrap(raw["chart"]),
         **{name: raw[name] for name in _PLAIN},

@@ -19,7 +19,7 @@ from api.pages.recommendation_charts import EvidenceChart, Proof, Track, evidenc
 from api.pages.recommendation_where import Where, read_where
 from api.pages.view import View, ViewDep
 from api.problems import NotFoundError
-from api.rec_row import sums
+from api.rec_row import Sum, sums
 from api.resources import verifications
 from api.resources.recommendation_actions import APPLIES
 from api.resources.scope import Scope
@@ -98,7 +98,7 @@ class DetailPage:
     """One recommendation.
 
     Attributes:
-        sums: claim per ledger: figure, small print. reversible: in words. better: what would raise its grade.
+        sums: claim per ledger, or what is at stake and why nothing is claimed. reversible: in words. better: what would raise its grade.
         money: the price behind the sum, None: none is. facts: numbers behind it. reads: what the rule looks at.
         proofs: comparisons of before and after, newest first. missing_since: when the rules lost sight of it.
     """
@@ -108,7 +108,7 @@ class DetailPage:
     finding: Finding
     href: str
     because: str
-    sums: tuple[tuple[str, str], ...]
+    sums: tuple[Sum, ...]
     where: Where
     chart: EvidenceChart | None
     facts: tuple[Fact, ...]
@@ -190,7 +190,7 @@ def page_of(
         finding=finding,
         href=f"/recommendations/{rec.id}",
         because=with_names(finding.because, where.names),
-        sums=tuple(sums(finding.saving, finding.no_figure)),
+        sums=tuple(sums(finding)),
         where=where,
         chart=evidence_chart(finding),
         facts=facts_of(evidence, where.names),

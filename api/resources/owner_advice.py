@@ -112,7 +112,7 @@ def own_advice(
         if finding.subject.kind == "fleet" or not bills.has_most(finding.gpu_uuids, audience):
             continue
         share = bills.share(finding.gpu_uuids, audience)
-        mine = replace(finding, saving=scaled(finding.saving, share)) if share < WHOLE else finding
+        mine = part_of(finding, share) if share < WHOLE else finding
         if share < WHOLE:
             shares[item.id] = share
         if bills.is_shared(finding.gpu_uuids, audience) or others.in_any(texts_of(finding)):
@@ -127,6 +127,12 @@ def texts_of(finding: Finding) -> list[str | None]:
     """Everything of a finding that a mail prints."""
     actions = [text for action in finding.actions for text in (action.text, action.command)]
     return [finding.title, finding.because, finding.no_figure, finding.subject.label, *actions]
+
+
+def part_of(finding: Finding, share: float) -> Finding:
+    """The finding with an owner's share of its figures."""
+    stake = None if finding.at_stake is None else finding.at_stake.scaled(share)
+    return replace(finding, saving=scaled(finding.saving, share), at_stake=stake)
 
 
 def scaled(saving: Saving, share: float) -> Saving:

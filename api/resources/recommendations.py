@@ -17,6 +17,7 @@ from core.finding import (
     Range,
     Risk,
     Saving,
+    Stake,
     Status,
     Subject,
     Totals,
@@ -43,6 +44,14 @@ class SavingView:
         Range | None, about("GPU-hours a month that would be free for other work.")
     ]
     energy_kwh_month: Annotated[Range | None, about("Energy a month, at the GPU.")]
+
+
+@dataclass(frozen=True, slots=True)
+class StakeView:
+    """GPUs that do no work now, and what they cost until that ends: a fact, never a saving."""
+
+    gpus: Annotated[float, about("GPUs held; of an owner's share a part.")]
+    usd_per_hour: Annotated[Decimal | None, about("What they cost an hour; null: one of them has no price.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,12 @@ class RecommendationRow:
     cause: Annotated[str, about("Branch of the rule.")]
     fingerprint: Annotated[str, about("Same rule, subject and cause: the same finding.")]
     gpu_uuids: Annotated[tuple[str, ...], about("GPUs whose hours the saving acts on.")]
+    at_stake: Annotated[
+        StakeView | None,
+        about(
+            "What GPUs that do no work now cost until somebody acts: no saving; null: not so, or not known."
+        ),
+    ]
     stage: Annotated[str, about("Its place in the waterfall.")]
     chart: Annotated[Mapping[str, Any], about("Points to draw, with the threshold.")]
     id: Annotated[int | None, about("Number for claim, done, snooze, dismiss, reopen; null: not recorded.")]
@@ -110,6 +125,11 @@ def saving_view(saving: Saving) -> SavingView:
     return SavingView(
         money_range(saving.cash_usd_month), saving.capacity_gpu_h_month, saving.energy_kwh_month
     )
+
+
+def stake_view(stake: Stake) -> StakeView:
+    """What is at stake with its dollars as money."""
+    return StakeView(stake.gpus, None if stake.usd_per_hour is None else usd(stake.usd_per_hour))
 
 
 def totals_view(totals: Totals) -> TotalsView:
@@ -150,6 +170,7 @@ def row_of(finding: Finding, kept: Recommendation | None) -> RecommendationRow:
         cause=finding.cause,
         fingerprint=finding.fingerprint,
         gpu_uuids=finding.gpu_uuids,
+        at_stake=None if finding.at_stake is None else stake_view(finding.at_stake),
         stage=finding.stage,
         chart=finding.chart,
         id=None if kept is None else kept.id,

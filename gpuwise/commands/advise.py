@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from textwrap import indent
 from typing import Any
 
 import click
@@ -68,7 +69,7 @@ def _print(view: Mapping[str, Any]) -> None:
         for action in row["actions"]:
             click.echo(f"  → {action['text']}")
             if action["command"]:
-                click.echo(f"      {action['command']}")
+                click.echo(indent(action["command"], " " * 6))
         click.echo(f"  Wrong when: {row['wrong_when']}")
         click.echo()
     if not view["recommendations"]:
@@ -85,7 +86,15 @@ def _saving(row: Mapping[str, Any]) -> str:
         for name, kind in LEDGERS
         if row["saving"][name] is not None
     ]
-    return ", ".join(said) or row["no_figure"] or "no figure"
+    burnt = "" if row.get("at_stake") is None else f"{stake(row['at_stake'])} at stake until it ends. "
+    return ", ".join(said) or burnt + (row["no_figure"] or "no figure")
+
+
+def stake(at_stake: Mapping[str, Any]) -> str:
+    """What is at stake in a day, in GPU-hours where that has no price."""
+    if at_stake["usd_per_hour"] is None:
+        return f"{_figure(24 * at_stake['gpus'], 'capacity')} / day"
+    return f"{_figure(24 * float(at_stake['usd_per_hour']), 'cash')} / day"
 
 
 def _figure(value: str | float, kind: str) -> str:

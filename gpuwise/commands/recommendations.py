@@ -7,6 +7,7 @@ import click
 
 from api import formats
 from core.finding import Status
+from gpuwise.commands.advise import stake
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.options import Source, database_options, open_session
 from gpuwise.commands.who import WHO, me
@@ -187,7 +188,7 @@ def _sum(row: dict[str, Any]) -> str:
         return formats.gpu_hours(saving["capacity_gpu_h_month"]["p50"])
     if saving["energy_kwh_month"] is not None:
         return formats.kwh(saving["energy_kwh_month"]["p50"])
-    return "no figure"
+    return "no figure" if row.get("at_stake") is None else stake(row["at_stake"])
 
 
 for _command in (

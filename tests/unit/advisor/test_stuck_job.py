@@ -23,7 +23,7 @@ from advice_builders import (
 from advisor.engine import advise
 from core.activity import Activity, classify
 from core.evidence import GpuEvidence
-from core.finding import Grade
+from core.finding import Grade, Stake
 from core.hours import GpuHour
 from core.units import HOUR_MS
 
@@ -59,6 +59,7 @@ def test_a_spinning_job_costs_its_gpus_until_it_is_ended_and_no_month() -> None:
     assert "8 GPU-hours ($20.00) every hour" in (finding.no_figure or "")
     assert finding.evidence["lost_gpu_h"] == 24.0
     assert finding.evidence["usd_per_hour_until_ended"] == 20.0
+    assert finding.at_stake == Stake(8, 20.0)
     assert finding.evidence["spinning_gpus"] == 8
     assert finding.grade is Grade.A
     assert any(action.command == "scancel 77" for action in finding.actions)

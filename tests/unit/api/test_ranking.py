@@ -11,6 +11,7 @@ from core.finding import (
     Range,
     Risk,
     Saving,
+    Stake,
     Subject,
     Totals,
 )
@@ -20,7 +21,12 @@ FOR_FREE = Action("Do it", "nvidia-smi -pm 1")
 
 
 def finding(
-    name: str, *, saving: Saving | None = None, effort: Effort = Effort.LOW, actions: tuple[Action, ...] = ()
+    name: str,
+    *,
+    saving: Saving | None = None,
+    effort: Effort = Effort.LOW,
+    actions: tuple[Action, ...] = (),
+    at_stake: Stake | None = None,
 ) -> Finding:
     return Finding(
         rule_id=name,
@@ -37,6 +43,7 @@ def finding(
         evidence={},
         actions=actions,
         wrong_when="",
+        at_stake=at_stake,
     )
 
 
@@ -56,3 +63,14 @@ def test_advice_lists_money_first_then_quick_wins_and_classifications_last() -> 
         each.rule_id for each in BEST_FIRST
     ]
     assert sorted(BEST_FIRST, key=rank) == BEST_FIRST
+
+
+def test_what_burns_now_stands_among_the_savings_at_its_pace() -> None:
+    much = finding("much", saving=Saving(cash_usd_month=Range(1e3, 15e3, 2e4)))
+    stuck = finding("stuck", at_stake=Stake(8, 20.0))  # $14,600 at 730 hours a month
+    little = finding("little", saving=Saving(cash_usd_month=Range(1.0, 14e3, 2e4)))
+    hours = finding("hours", saving=Saving(capacity_gpu_h_month=Range(1.0, 731.0, 900.0)))
+    unpriced = finding("unpriced", at_stake=Stake(1, None))
+    best = [much, stuck, little, hours, unpriced, finding("classification")]
+    shuffled = [*best[3:], *best[:3]]
+    assert sorted(shuffled, key=rank) == best

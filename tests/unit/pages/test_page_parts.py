@@ -10,11 +10,11 @@ from api.overview_parts import build_days, day_activities, days_title, headline,
 from api.pages.facts import facts_of, split, text_of
 from api.pages.overview import page_of
 from api.pages.recommendations import VIEWS
-from api.rec_row import row_of, rows_of, sums
+from api.rec_row import Sum, row_of, rows_of, sums
 from api.report import compared, report_window, subject
 from core.activity import Activity
 from core.evidence import Window
-from core.finding import Action, Effort, Range, Saving, Status, Subject
+from core.finding import Action, Effort, Range, Saving, Stake, Status, Subject
 from core.units import DAY_MS, HOUR_MS
 from ledger.calendar import Calendar
 from tests.contract import page_fixtures as good
@@ -45,9 +45,34 @@ def test_the_window_of_evidence_becomes_one_fact() -> None:
 
 
 def test_a_saving_without_a_claim_says_why() -> None:
-    assert sums(Saving(), "needs engine metrics") == [("no figure", "needs engine metrics")]
-    both = sums(Saving(cash_usd_month=Range(1, 2, 3), capacity_gpu_h_month=Range(10, 20, 30)), None)
-    assert [note.split(" ")[0] for _, note in both] == ["cash", "capacity"], "two ledgers, never one sum"
+    nothing = good.finding(saving=Saving(), no_figure="needs engine metrics")
+    assert sums(nothing) == [Sum("Saving not claimed", "no figure", "needs engine metrics")]
+    two = Saving(cash_usd_month=Range(1, 2, 3), capacity_gpu_h_month=Range(10, 20, 30))
+    notes = [one.note.split(" ")[0] for one in sums(good.finding(saving=two))]
+    assert notes == ["cash", "capacity"], "two ledgers, never one sum"
+
+
+def test_what_is_at_stake_is_a_cost_a_day_and_never_called_a_saving() -> None:
+    stuck = good.finding(saving=Saving(), no_figure="It is ended once.", at_stake=Stake(8, 20.0))
+    assert [(one.name, one.figure) for one in sums(stuck)] == [
+        ("At stake", "$480 / day"),
+        ("Saving not claimed", "no figure"),
+    ]
+    assert sums(replace(stuck, at_stake=Stake(8, None)))[0].figure == "192\u00a0GPU-h / day"
+    assert "not a saving" in row_of("1", stuck).sum_note
+
+
+def test_what_is_at_stake_on_neighbours_is_added_up() -> None:
+    priced, unpriced = Stake(1, 2.5), Stake(1, None)
+    recs = [
+        good.recommendation(
+            i, rule_id="stuck-job", subject=Subject("gpu", f"GPU-{i}"), gpu_uuids=(f"GPU-{i}",),
+            saving=Saving(), at_stake=stake,
+        )
+        for i, stake in enumerate((priced, priced))
+    ]  # fmt: skip
+    assert rows_of(recs, {"GPU-0": "a", "GPU-1": "a"})[0].sum == "$120 / day"
+    assert Stake.total([priced, unpriced]) == Stake(2, None), "a part without a price makes no sum"
 
 
 def empty_gpu(i: int, host: str, usd: float = 700.0) -> tuple[object, str]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.finding import Action, Effort, Finding, Grade, Range, Risk, Saving, Subject
-from store.finding_json import from_text, to_text
+from core.finding import Action, Effort, Finding, Grade, Range, Risk, Saving, Stake, Subject
+from store.finding_json import brief_from_text, from_text, to_text
 
 FINDING = Finding(
     rule_id="parked-model",
@@ -41,6 +41,18 @@ def test_a_finding_comes_back_the_same() -> None:
 def test_a_finding_without_a_figure_comes_back_the_same() -> None:
     bare = replace(FINDING, saving=Saving(), no_figure="no price", chart={}, actions=())
     assert from_text(to_text(bare)) == bare
+
+
+@pytest.mark.parametrize("stake", [Stake(8, 20.0), Stake(1.5, None)])
+def test_what_is_at_stake_comes_back_the_same_also_without_evidence(stake: Stake) -> None:
+    stuck = replace(FINDING, at_stake=stake)
+    assert from_text(to_text(stuck)) == stuck
+    assert brief_from_text(to_text(stuck)).at_stake == stake
+
+
+def test_a_finding_that_was_kept_before_stakes_were_has_none() -> None:
+    old = to_text(FINDING).replace('"at_stake":null,', "")
+    assert from_text(old) == FINDING
 
 
 VALUES = st.recursive(
