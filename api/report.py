@@ -115,6 +115,9 @@ def report_of(
         activities=day_activities(view),
         hosts=_hosts(found.hosts),
         hosts_more=max(0, len(found.hosts) - HOSTS),
+        hosts_all=HostIdle("All", view.gpu_count, view.money.spend_usd, view.money.idle_usd)
+        if len(found.hosts) > 1
+        else None,
         quality=lines.quality(found),
         price_note=lines.joined(view.price_note.split("; ")),
         carbon_note=lines.clip(view.carbon_note, lines.SENTENCE),

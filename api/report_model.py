@@ -114,6 +114,7 @@ class WeeklyReport:
     activities: tuple[Activity, ...]
     hosts: tuple[HostIdle, ...]
     hosts_more: int
+    hosts_all: HostIdle | None
     quality: str
     price_note: str
     carbon_note: str

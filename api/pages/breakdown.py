@@ -1,18 +1,25 @@
 """Any grouping × time, for pages of money and of energy: what was asked for, the stacked chart, the table behind it.
 
-The largest groups get a layer each, the rest one together: what is left of the total, so that layers add up to it.
+Everything is read here; ``breakdown_rows`` makes rows and layers of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Final
 
-from markupsafe import Markup
-
-from api import formats, words
-from api.charts import Layer, stacked_bars
+from api import formats
 from api.pages.breakdown_largest import AT_ONCE, largest
+from api.pages.breakdown_rows import (
+    LAYERS,
+    Bucket,
+    Figure,
+    Layered,
+    Row,
+    in_stack_order,
+    layers_of,
+    name_of,
+    rows_of,
+)
 from api.pages.filters import report_filters
 from api.pages.previous_period import previous
 from api.pages.view import Address, View
@@ -23,7 +30,6 @@ from api.resources.report import Question, report
 from api.resources.report_filters import Filters
 from api.resources.report_sum import LineSum, Sums, by_first_key, merged
 from api.resources.scope import Scope
-from api.templating import inert
 from core.clock import from_ms
 from core.errors import UsageError
 from core.evidence import Window
@@ -48,7 +54,6 @@ GROUPS: Final = (
 )
 STEPS: Final = ((By.HOUR, "hour"), (By.DAY, "day"), (By.WEEK, "week"), (By.MONTH, "month"))
 NAME: Final = dict(GROUPS)
-LAYERS: Final = 7
 MOST_HOURS: Final = 8 * 24
 """A longer period has too many hours to tell apart."""
 MOST_GPU_HOURS: Final = 5_000
@@ -58,8 +63,6 @@ FIRST_DAYS: Final = 62
 """Of a longer period a week is the first choice: so many bars can be told apart."""
 MOST_KEYS: Final = 200
 """More of them in a question cost more than lines that are not asked for."""
-OTHERS: Final = "others"
-Figure = Callable[[LineSum], Decimal | float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,62 +73,6 @@ class Asked:
     per: By
     idle: IdlePolicy
     filters: Filters
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A stretch of time: a bar of the chart, a row of the table; ``is_whole``: the period holds all of it."""
-
-    key: str
-    name: str
-    from_ms: int
-    to_ms: int
-    is_whole: bool
-    is_closed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Layered:
-    """One layer: CSS class, name, group of the table (None: others), its figure by bucket, and their sum."""
-
-    key: str
-    name: str
-    group: "Row | None"
-    values: tuple[Decimal | float | None, ...]
-    total: Decimal | float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One group: groups that people cannot tell apart are one, with the ``keys`` of all of them."""
-
-    label: str
-    keys: tuple[str | None, ...]
-    is_nobody: bool
-    lines: LineSum
-
-    @property
-    def count(self) -> int:
-        """Groups in it."""
-        return len(self.keys)
-
-    @property
-    def key(self) -> str | None:
-        """Its key; None: nobody, or several."""
-        return self.keys[0] if len(self.keys) == 1 else None
-
-    @property
-    def name(self) -> tuple[bool, str]:
-        """``name_of`` it."""
-        return name_of(None if self.is_nobody else "", self.label)
-
-    def parameters(self) -> dict[str, str | None]:
-        """How an address names it."""
-        if self.is_nobody:
-            return {"key": None, "label": None, "nobody": "1"}
-        if self.count > 1 or self.key is None:
-            return {"key": None, "label": self.label, "nobody": None}
-        return {"key": self.key, "label": None, "nobody": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +131,7 @@ def breakdown(
     totals = tuple(by_time.get((bucket.key,)) for bucket in buckets)
     shown = [row for row in rows if figure(row.lines)]
     if asked.by is By.ACTIVITY:
-        shown = _in_stack_order(shown)
+        shown = in_stack_order(shown)
     elif len(shown) > LAYERS + 1:
         shown = shown[:LAYERS]
     top = top or _by_time(scope, asked, shown, amounts, money=money)
@@ -220,109 +167,6 @@ def _by_time(
             found[None, time] = merged([found[None, time], one]) if (None, time) in found else one
             found[None, time].label = label
     return found
-
-
-def short_name(label: str, most: int = 40) -> str:
-    """A group's name in a sentence or a picture: cut, and without marks that turn direction."""
-    plain = inert(label[: most + 1])
-    return plain if len(label) <= most else f"{plain[: most - 1]}…"
-
-
-def name_of(key: str | None, label: str) -> tuple[bool, str]:
-    """What groups of two periods have in common: what people see; nobody's group is one, whatever it is called."""
-    return (True, "") if key is None else (False, label)
-
-
-def rows_of(found: Sums, figure: Figure) -> list[Row]:
-    """Groups with those of one label together (runs of one program), the largest first, unknown ones last."""
-    together: dict[tuple[bool, str], list[tuple[str | None, LineSum]]] = {}
-    for key, one in found.items():
-        together.setdefault((key[0] is None, one.label), []).append((key[0], one))
-    rows = []
-    for (is_nobody, label), of in together.items():
-        lines = of[0][1] if len(of) == 1 else merged(one for _, one in of)
-        lines.label = label
-        rows.append(Row(label, tuple(key for key, _ in of), is_nobody, lines))
-
-    def place(row: Row) -> tuple[bool, float, str]:
-        value = figure(row.lines)
-        return value is None, -float(value or 0), row.label
-
-    return sorted(rows, key=place)
-
-
-def layers_of(
-    shown: Sequence[Row],
-    top: Sums,
-    buckets: Sequence[Bucket],
-    totals: Sequence[LineSum | None],
-    figure: Figure,
-    *,
-    by: By,
-) -> tuple[Layered, ...]:
-    """A layer for each group that is shown, then what is left of the totals."""
-    by_label: dict[tuple[bool, str], dict[str, list[LineSum]]] = {}
-    for (key, time), one in ((key, one) for key, one in top.items()):
-        label = one.label.rpartition(" · ")[0]
-        by_label.setdefault(name_of(key, label), {}).setdefault(time or "", []).append(one)
-    left = [None if total is None else figure(total) for total in totals]
-    found = []
-    for n, row in enumerate(shown):
-        of = by_label.get(row.name, {})
-        values: list[Decimal | float | None] = []
-        for at, bucket in enumerate(buckets):
-            lines = of.get(bucket.key)
-            value = figure(merged(lines)) if lines else None
-            values.append(value)
-            if value is not None and left[at] is not None:
-                left[at] = left[at] - value  # type: ignore[operator]
-        found.append(Layered(_colour(by, row, n), row.label, row, tuple(values), figure(row.lines)))
-    rest = [value if value is not None and float(value) > REST_FROM else None for value in left]
-    if any(value is not None for value in rest):
-        known = [value for value in rest if value is not None]
-        found.append(Layered("c-rest", OTHERS, None, tuple(rest), sum(known[1:], known[0])))
-    return tuple(found)
-
-
-def _in_stack_order(rows: Sequence[Row]) -> list[Row]:
-    """Activities as every other chart stacks them."""
-    order = [activity.value for activity in words.ACTIVITY]
-    return sorted(rows, key=lambda row: order.index(row.key) if row.key in order else len(order))
-
-
-def _colour(by: By, row: Row, n: int) -> str:
-    """CSS class of the ``n``-th layer; an activity has one colour on all pages, and gaps are hatched."""
-    if row.label == "gap":
-        return "a-unknown"
-    if by is By.ACTIVITY:
-        return f"a-{row.key or 'unknown'}"
-    return f"c-{n}" if n < LAYERS else "c-rest"
-
-
-REST_FROM: Final = 5e-7
-"""Less than a micro-dollar is what adding floats leaves."""
-
-
-def chart_of(
-    found: Breakdown,
-    *,
-    label: str,
-    text_of: Callable[[float], str] = formats.money,
-    axis_text: Callable[[float], str] = formats.money_axis,
-) -> Markup | None:
-    """The stacked chart; None where no figure is known."""
-    if not found.layers:
-        return None
-    layers = [
-        Layer(
-            layer.key,
-            short_name(layer.name),
-            tuple(None if value is None else float(value) for value in layer.values),
-        )
-        for layer in found.layers
-    ]
-    names = [bucket.name for bucket in found.buckets]
-    return stacked_bars(names, layers, label=label, text_of=text_of, axis_text=axis_text, height=230)
 
 
 def buckets_of(scope: Scope, per: By) -> tuple[Bucket, ...]:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from api.pages.breakdown import GROUPS, STEPS, Asked, Bucket, Row, steps_of
+from api.pages.breakdown import GROUPS, STEPS, Asked, steps_of
+from api.pages.breakdown_rows import Bucket, Row
 from api.pages.filters import OF_REPORTS
 from api.pages.period import PeriodLink
 from api.pages.view import Address, View

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from api import formats
-from api.pages.breakdown import short_name
+from api.pages.breakdown_rows import short_name
 from api.pages.form_routes import Fields, FormRoutes
 from api.pages.forms import FormState, given
 from api.pages.frame import Frame, build_frame

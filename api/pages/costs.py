@@ -12,20 +12,10 @@ from markupsafe import Markup
 from api import formats
 from api.charts import Layer, stacked_bars
 from api.charts_lines import meter
-from api.pages.breakdown import (
-    NAME,
-    Asked,
-    Breakdown,
-    Bucket,
-    Layered,
-    Row,
-    asked_of,
-    breakdown,
-    chart_of,
-    short_name,
-)
+from api.pages.breakdown import NAME, Asked, Breakdown, asked_of, breakdown
 from api.pages.breakdown_filters import filters_of
 from api.pages.breakdown_links import choices_of, files_of, links_of
+from api.pages.breakdown_rows import Bucket, Layered, Row, chart_of, short_name, whole_of
 from api.pages.filters import FilterBar
 from api.pages.frame import Frame, build_frame
 from api.pages.month_ahead import MonthAhead, month_ahead
@@ -82,7 +72,8 @@ class CostsPage:
 
     Attributes:
         whole: all groups. change: of the cost on the period before. title: of the chart: what it shows.
-        lines: groups, the largest first; ``left_out`` more are in the file. times: stretches of time, oldest first.
+        lines: groups, the largest first; ``left_out`` more are in the file. times: stretches of time, oldest first;
+            ``all_times`` is all of them as one.
         ahead: the month in progress, where that is the period. files: the same as files.
         running_href: the page over the month in progress, where that is not shown.
     """
@@ -105,13 +96,18 @@ class CostsPage:
     sort: dict[str, SortLink]
     left_out: int
     times: tuple[TimeLine, ...]
-    whole_href: str
+    all_times: TimeLine
     closed: tuple[str, ...]
     is_shared: bool
     files: dict[str, str]
     ahead: MonthAhead | None
     bases: tuple[str, ...]
     carbon: str
+
+    @property
+    def has_sum(self) -> bool:
+        """The table has several groups to add up, shown or not."""
+        return len(self.lines) + self.left_out > 1
 
     @property
     def has_unseen(self) -> bool:
@@ -202,6 +198,19 @@ def times_of(found: Breakdown, address: Address, closed: Sequence[str]) -> list[
     return lines
 
 
+def all_times_of(found: Breakdown, address: Address, whole: CostRow) -> TimeLine:
+    """All of the time as one line."""
+    cells = tuple(
+        Cell(
+            layer.total,
+            "" if layer.group is None else links_of(address, layer.group, None, found.asked, PARTS),
+        )
+        for layer in found.layers
+    )
+    href = links_of(address, None, None, found.asked, PARTS)
+    return TimeLine(whole_of(found.buckets), href, whole, cells, is_closed=False)
+
+
 def conclusion(found: Breakdown) -> str:
     """What the stacked chart shows, in a sentence."""
     total = found.whole.spend_usd
@@ -288,7 +297,9 @@ def page_of(
     chart = None
     if cost is not None:
         title = conclusion(found)
-        chart = chart_of(found, label=f"{title}. Cost per {per} by {NAME[asked.by]}, US dollars.")
+        chart = chart_of(
+            found.layers, found.buckets, label=f"{title}. Cost per {per} by {NAME[asked.by]}, US dollars."
+        )
     return CostsPage(
         frame=frame,
         headline=headline,
@@ -309,7 +320,7 @@ def page_of(
         sort=sort,
         left_out=found.left_out + max(0, len(rows) - MOST_LINES),
         times=tuple(times),
-        whole_href=links_of(view_address, None, None, asked, PARTS),
+        all_times=all_times_of(found, view_address, whole),
         closed=tuple(closed),
         is_shared=asked.idle is not IdlePolicy.KEEP,
         files=files or {},

@@ -11,19 +11,10 @@ from markupsafe import Markup
 
 from api import formats
 from api.charts_lines import meter
-from api.pages.breakdown import (
-    NAME,
-    Breakdown,
-    Bucket,
-    Layered,
-    Row,
-    asked_of,
-    breakdown,
-    chart_of,
-    short_name,
-)
+from api.pages.breakdown import NAME, Breakdown, asked_of, breakdown
 from api.pages.breakdown_filters import filters_of
 from api.pages.breakdown_links import choices_of, files_of, links_of
+from api.pages.breakdown_rows import Bucket, Layered, Row, chart_of, short_name, whole_of
 from api.pages.filters import FilterBar
 from api.pages.frame import Frame, build_frame
 from api.pages.period import PeriodLink, period_bar
@@ -82,7 +73,7 @@ class EnergyPage:
     Attributes:
         whole, cost: all groups. method: how energy is known. idle: of empty and parked GPUs; None: filters leave out
             parts of GPUs, of which it cannot be told. bands: cost by the price of a kWh; None: no price changes by the hour.
-        places: terms by place: PUE, host share, tariff, grid.
+        times, all_times: stretches of time, and all of them as one. places: terms by place: PUE, host share, tariff, grid.
     """
 
     frame: Frame
@@ -102,12 +93,18 @@ class EnergyPage:
     chart: Markup | None
     legend: tuple[Layered, ...]
     times: tuple[EnergyTime, ...]
+    all_times: EnergyTime
     lines: tuple[EnergyLine, ...]
     sort: dict[str, SortLink]
     left_out: int
     files: dict[str, str]
     bands: Bands | None
     places: tuple[EnergyPart, ...]
+
+    @property
+    def has_sum(self) -> bool:
+        """The table has several groups to add up, shown or not."""
+        return len(self.lines) + self.left_out > 1
 
 
 def columns_of(found: Breakdown) -> dict[str, Column]:
@@ -188,6 +185,14 @@ def times_of(found: Breakdown, address: Address) -> list[EnergyTime]:
     ]
 
 
+def all_times_of(found: Breakdown, address: Address, whole: EnergyRow, cost: CostRow) -> EnergyTime:
+    """All of the time as one line."""
+    href = links_of(address, None, None, found.asked, "/costs/parts")
+    return EnergyTime(
+        whole_of(found.buckets), href, whole, cost, tuple(layer.total for layer in found.layers)
+    )
+
+
 def conclusion(found: Breakdown) -> str:
     """What the chart shows, in a sentence."""
     total = kwh(found.whole)
@@ -248,13 +253,15 @@ def page_of(
         idle_ratio=None if idle_j is None or not whole.energy_j else idle_j / whole.energy_j,
         title=title,
         chart=chart_of(
-            found,
+            found.layers,
+            found.buckets,
             label=f"{title}. Energy at the GPUs per {per} by {NAME[found.asked.by]}.",
             text_of=formats.kwh,
             axis_text=axis_kwh,
         ),
         legend=found.layers,
         times=tuple(times_of(found, address)),
+        all_times=all_times_of(found, address, whole, cost),
         lines=tuple(lines_of(found, address, rows[:MOST_LINES])),
         sort=sort,
         left_out=found.left_out + max(0, len(rows) - MOST_LINES),

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from api import formats
 from api.links import engine_path, gpu_path, host_path, owner_path, workload_path
 from api.overview_parts import Tile
-from api.pages import breakdown
+from api.pages import breakdown_rows
 from api.pages.fleet_lines import GpuLine, Links, gpu_lines
 from api.pages.frame import Frame, build_frame
 from api.pages.gpu_health import EventLine, event_lines
@@ -160,11 +160,11 @@ def uses_of(uses: Sequence[HostUse], host: str | None, address: Address) -> tupl
     """Who used it, the most expensive first; pure."""
     cost = sum((one.total.spend_usd or Decimal(0) for one in uses), Decimal(0))
     sums: Sums = {(one.key,): replace(one.total, label=one.label) for one in uses}
-    rows = breakdown.rows_of(sums, lambda lines: lines.spend_usd)
+    rows = breakdown_rows.rows_of(sums, lambda lines: lines.spend_usd)
     return tuple(_use(row, cost, host, address) for row in rows)
 
 
-def _use(row: breakdown.Row, whole: Decimal, host: str | None, address: Address) -> UseLine:
+def _use(row: breakdown_rows.Row, whole: Decimal, host: str | None, address: Address) -> UseLine:
     total = row.lines
     spend = total.spend_usd
     href = None if row.key is None else address.link(workload_path(row.key))

@@ -37,6 +37,17 @@ class Bands:
     is_whole: bool
     bands: tuple[Band, ...]
 
+    @property
+    def site_kwh(self) -> float:
+        """Energy of all of them."""
+        return sum(band.site_kwh for band in self.bands)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What those with a tariff cost; None without any."""
+        known = [band.cost_usd for band in self.bands if band.cost_usd is not None]
+        return sum(known) if known else None
+
 
 def energy_bands(scope: Scope, gpu_ids: Collection[int] | None = None) -> Bands | None:
     """Bands of the window; None where no tariff changes by the hour, or no energy is known."""

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from api.pages.breakdown import Asked, Breakdown, Bucket, layers_of, rows_of
+from api.pages.breakdown import Asked, Breakdown
+from api.pages.breakdown_rows import Bucket, layers_of, rows_of
 from api.resources.budgets import BudgetView
 from api.resources.by import By
 from api.resources.idle_sharing import IdlePolicy

@@ -8,9 +8,10 @@ from decimal import Decimal
 
 import pytest
 
+from api import formats
 from api.pages import budgets, cost_parts, costs, energy
-from api.pages.breakdown import rows_of
 from api.pages.breakdown_links import choices_of
+from api.pages.breakdown_rows import rows_of
 from api.pages.filters import filter_bar
 from api.pages.forms import FormState
 from api.pages.frame import Frame
@@ -143,6 +144,41 @@ def test_twelve_groups_are_seven_layers_and_the_others_as_one() -> None:
     assert [layer.name for layer in page.legend] == [*MANY[:7], "others"]
     assert sum(layer.total or 0 for layer in page.legend) == page.whole.cost_usd
     assert len(page.lines) == 12
+
+
+def last_rows(html: str) -> list[list[str]]:
+    """The cells of each table's last row, as text."""
+    return [
+        [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd][^>]*>.*?</t[hd]>", row)]
+        for row in re.findall(r"<tfoot>(.*?)</tfoot>", html, re.DOTALL)
+    ]
+
+
+def test_the_last_row_of_the_costs_is_all_of_them_shown_or_not() -> None:
+    page = costs_page(good.frame(), *(f"team {n}" for n in range(60)), "nobody")
+    assert len(page.lines) == 50
+    whole = formats.money(page.whole.cost_usd)
+    over_time, by_group, used = last_rows(render("pages/costs.html", page))
+    assert over_time[:2] == ["All", whole]
+    assert over_time[2:] == [formats.money(layer.total) for layer in page.legend]
+    assert by_group[:4] == ["All", "", whole, "100\u00a0%"]
+    assert by_group[5] == formats.money(page.whole.idle_cost_usd)
+    assert used[:2] == ["All", whole]
+
+
+def test_the_last_row_of_the_energy_is_the_headline_s() -> None:
+    page = energy_page(good.frame(), *MANY)
+    over_time, by_group = last_rows(render("pages/energy.html", page))
+    drew, at_site = formats.kwh(page.whole.energy_kwh), formats.kwh(page.cost.site_energy_kwh)
+    assert over_time[:3] == ["All", drew, at_site]
+    assert by_group[2:4] == [drew, "100\u00a0%"]
+    assert by_group[5] == at_site
+    assert by_group[6] == formats.watts(page.whole.mean_power_w), "a mean is no sum"
+    assert drew in page.headline
+
+
+def test_one_group_alone_has_no_last_row() -> None:
+    assert len(last_rows(render("pages/costs.html", costs_page(good.frame(), "nobody")))) == 2, "of the days"
 
 
 def test_each_figure_of_the_costs_opens_to_its_parts() -> None:

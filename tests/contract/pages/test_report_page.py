@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 
+from api import formats
 from api.mail_message import report_message
 from api.mail_text import COLUMNS
 from api.pages import report
@@ -203,6 +204,22 @@ def test_a_big_fleet_with_long_names_stays_under_100_kb() -> None:
     message = report_message(made, Settings(), good.NOW_MS, to="ann@example.org")
     assert len(bytes(message)) < 100_000
     assert len([part for part in message.walk() if part.get_content_type() == "image/png"]) == 2
+
+
+def test_the_hosts_end_with_all_of_them_which_is_the_headline() -> None:
+    made = report_of(week_of(), Settings())
+    spent, idle = formats.money(made.overview.money.spend_usd), formats.money(made.overview.money.idle_usd)
+    assert spent in made.headline
+    html, text = render_html(made), render_text(made)
+    (row,) = re.findall(r"<tfoot.*?</tfoot>", html, re.DOTALL)
+    assert [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>.*?</td>", row)][1:] == [
+        spent,
+        idle,
+    ]
+    assert "2 more hosts are in “All”" in html
+    assert re.search(rf"^All +\d+ GPUs +{re.escape(spent)}, idle {re.escape(idle)}$", text, re.MULTILINE)
+    alone = report_of(week_of(hosts=(HostMoney("a", 8, LineSum()),)), Settings())
+    assert "<tfoot" not in render_html(alone)
 
 
 def test_a_command_comes_out_whole_or_not_at_all() -> None:
