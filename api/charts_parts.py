@@ -58,9 +58,9 @@ def time_ticks(window: Window, count: int = 5) -> list[int]:
 
 
 def time_label(ts_ms: int, window: Window) -> str:
-    """``14:05`` inside a day, ``3 Nov`` over days."""
+    """``14:05`` inside a day; over days ``3 Nov`` where one begins."""
     at = from_ms(ts_ms)
-    if window.to_ms - window.from_ms <= 36 * HOUR_MS:
+    if window.to_ms - window.from_ms <= 36 * HOUR_MS or ts_ms % DAY_MS:
         return f"{at:%H:%M}"
     return f"{at.day} {at:%b}"
 

@@ -40,6 +40,12 @@ def test_time_ticks_are_round_instants_inside_the_window() -> None:
     assert time_label(START, Window(START, START + 30 * DAY_MS)) == "20 Nov"
 
 
+def test_two_days_name_each_day_once() -> None:
+    window = Window(START, START + 2 * DAY_MS)
+    told = [time_label(ts_ms, window) for ts_ms in time_ticks(window)]
+    assert told == ["20 Nov", "12:00", "21 Nov", "12:00", "22 Nov"]
+
+
 def test_bar_heights_are_proportional_to_their_values() -> None:
     svg = stacked_bars(
         ["a"], [Layer("a-empty", "empty", (30.0,)), Layer("a-busy", "busy", (10.0,))], label="x"
