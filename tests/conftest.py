@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -83,16 +83,18 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Address of a new, empty database of each kind."""
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'gpuwise.db'}"
-        yield url
-        dispose_engine(url)
-        return
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Which database a test is on."""
+    kind: str = request.param
+    return kind
+
+
+@contextmanager
+def _postgresql_database(request: pytest.FixtureRequest, made_from: str) -> Iterator[str]:
+    """Address of a new database on the server of the tests."""
     server: str = request.getfixturevalue("postgresql_server")
     name = f"gpuwise_test_{uuid4().hex[:12]}"
-    _administer(server, f"CREATE DATABASE {name}")
+    _administer(server, f"CREATE DATABASE {name} {made_from}")
     url = _named(server, name)
     yield url
     dispose_engine(url)
@@ -100,16 +102,29 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
-def ready_database(request: pytest.FixtureRequest, database_url: str) -> str:
+def database_url(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[str]:
+    """Address of a new, empty database of each kind."""
+    if database_kind == "sqlite":
+        url = f"sqlite:///{tmp_path / 'gpuwise.db'}"
+        yield url
+        dispose_engine(url)
+        return
+    with _postgresql_database(request, "") as url:
+        yield url
+
+
+@pytest.fixture
+def ready_database(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[str]:
     """Address of a new database with all tables in it."""
-    if database_url.startswith("sqlite"):
-        shutil.copyfile(request.getfixturevalue("sqlite_template"), database_url.removeprefix("sqlite:///"))
-        return database_url
-    server, template = (request.getfixturevalue(f"postgresql_{part}") for part in ("server", "template"))
-    name = urlsplit(database_url).path.removeprefix("/")
-    _administer(server, f"DROP DATABASE {name} WITH (FORCE)")
-    _administer(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
-    return database_url
+    if database_kind == "sqlite":
+        path = tmp_path / "gpuwise.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+        dispose_engine(f"sqlite:///{path}")
+        return
+    template = request.getfixturevalue("postgresql_template")
+    with _postgresql_database(request, f"TEMPLATE {template} STRATEGY FILE_COPY") as url:
+        yield url
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def varying_power(agent: Agent) -> None:
     scenario.write(agent.folder / "scenario")
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
 def test_a_clock_that_jumps_and_drifts_changes_no_joule_and_blocks_nothing(
     ready_database: str,
     tmp_path: Path,

@@ -82,7 +82,7 @@ def dropped(rows: list[Row]) -> float:
     return sum(row.values.get("agent_dropped_count", 0.0) for row in rows if isinstance(row, HostSample))
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("kept", [360, KEPT])
 def test_a_spool_without_room_is_waited_for_and_what_is_dropped_is_counted(
     ready_database: str, tmp_path: Path, small_disk: Path, nursery: Nursery, kept: int

@@ -159,7 +159,7 @@ TABLES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"], indirect=True)
 def test_http_postgresql_and_sqlite_give_identical_hours(
     spool_file: Path,
     tmp_path: Path,

@@ -142,7 +142,7 @@ def test_a_locked_sqlite_database_delays_and_loses_nothing(
     assert counts(f"sqlite:///{path}") == [10, 5, 5, 5]
 
 
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"], indirect=True)
 def test_connections_cut_by_postgresql_at_any_point_lose_and_double_nothing(
     ready_database: str, tmp_path: Path
 ) -> None:
