@@ -9,7 +9,7 @@ from api import formats
 from api.text import with_names
 from core.clock import to_ms
 
-WHEN: Final = re.compile(r"_(now|then|before|after|p\d+|mean|median|max|min|limit|total)$")
+WHEN: Final = re.compile(r"_(now|then|before|after|p\d+|mean|median|max|min|limit|total|until_ended)$")
 """What may stand after the unit: ``itl_s_now``, ``power_w_p95``."""
 
 UNITS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
@@ -39,6 +39,7 @@ ACRONYMS: Final = {
     word.lower(): word
     for word in (
         "GPU",
+        "GPUs",
         "KV",
         "SLO",
         "UTC",

@@ -26,6 +26,8 @@ from tests.contract import page_fixtures as good
         ("kv_used_p95_ratio", 0.09, ("KV used p95", "9 %")),
         ("itl_s_now", 0.0153, ("ITL now", "15.3 ms")),
         ("usd_per_million_tokens_now", 1.414, ("USD per million tokens now", "$1.41 / 1M tokens")),
+        ("usd_per_hour_until_ended", 2.81, ("USD per hour until ended", "$2.81/h")),
+        ("job_gpus", 8, ("job GPUs", "8")),
         ("power_w", 412.0, ("power", "412 W")),
         ("idle_h", 1.5, ("idle", "1.5 h")),
         ("batch_limit", 256, ("batch limit", "256")),
