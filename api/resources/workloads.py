@@ -16,8 +16,9 @@ from api.resources.scope import Scope
 from core.clock import from_ms
 from core.evidence import Window
 from core.readings import WorkloadKey
-from core.units import HOUR_MS, J_PER_KWH
-from store.queries import hour_sums
+from core.units import J_PER_KWH
+from store.queries.workloads import workload_keys
+from store.queries.workloads_seen import workloads_seen
 
 AMOUNTS: Final = tuple(dict.fromkeys([*MONEY, *USAGE]))
 
@@ -78,9 +79,9 @@ def rows(scope: Scope, filters: Filters = NO_FILTERS) -> list[WorkloadView]:
         (By.KIND,), AMOUNTS, money=True, filters=filters, extra=frozenset({"workload", "owner", "gpu"})
     )
     report(scope, question, note)
+    times = workloads_seen(scope.session, scope.window)
     seen = {
-        workload_text(workload): (first_ms, last_ms)
-        for workload, first_ms, last_ms in hour_sums.workloads_seen(scope.session, scope.window)
+        workload_text(workload): times[key] for key, workload in workload_keys(scope.session, times).items()
     }
     listed = [_row(text, found[text], seen.get(text), scope.window) for text in sorted(found)]
     return sorted(listed, key=lambda row: (-(row.cost_usd or Decimal(0)), -row.allocated_gpu_h))
@@ -108,5 +109,5 @@ def _row(text: str, found: _Found, seen: tuple[int, int] | None, window: Window)
         carbon_g=one.carbon_g,
         price_basis=one.basis,
         first_seen_at=None if seen is None else from_ms(max(seen[0], window.from_ms)),
-        last_seen_at=None if seen is None else from_ms(min(seen[1] + HOUR_MS, window.to_ms)),
+        last_seen_at=None if seen is None else from_ms(min(seen[1], window.to_ms)),
     )

@@ -221,39 +221,6 @@ def workload_sums(session: Session, window: Window, stretches: Stretches) -> lis
     ]
 
 
-def workloads_seen(session: Session, window: Window) -> list[tuple[WorkloadKey, int, int]]:
-    """Every known workload with the starts of the first and the last hour of the window in which it held a GPU."""
-    row = UsageHourRow
-    inner = (
-        select(
-            row.workload_id, func.min(row.hour_ms).label("first_ms"), func.max(row.hour_ms).label("last_ms")
-        )
-        .where(*within(row.hour_ms, window), row.workload_id.is_not(None))
-        .group_by(row.workload_id)
-        .subquery()
-    )
-    work = WorkloadRow
-    statement = (
-        select(
-            work.kind,
-            work.key,
-            work.name,
-            work.user_name,
-            HostRow.name,
-            work.attributes,
-            inner.c.first_ms,
-            inner.c.last_ms,
-        )
-        .join(inner, inner.c.workload_id == work.id)
-        .outerjoin(HostRow, HostRow.id == work.host_id)
-        .order_by(work.id)
-    )
-    return [
-        (WorkloadKey(kind, key, name, user, host, attributes_of(attributes)), first_ms, last_ms)
-        for kind, key, name, user, host, attributes, first_ms, last_ms in session.execute(statement)
-    ]
-
-
 def _stretch(hour_ms: Any, stretches: Stretches) -> list[ColumnElement[Any]]:
     """What hours of one stretch have in common."""
     keys: list[ColumnElement[Any]] = []
