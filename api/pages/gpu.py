@@ -215,7 +215,7 @@ def build_gpu(close: Close) -> GpuPage:
     names = workload_keys(session, ids | {one.workload_id for one in present})
     events = gpu_events(session, window, close.uuid)
     found_layers = memory_layers(series, held, names)
-    paid = money(view, gpu.identity, close.path)
+    paid = money(view, gpu, close.path)
     covered_s = sum(point.covered_s for point in series.points)
     lines, more = holders(
         uses,

@@ -20,10 +20,11 @@ from api.resources.by import By
 from api.resources.pricing import price_lookup, spec_of
 from api.resources.report_filters import Filters
 from api.templating import render
-from core.activity import IDLE
+from core.activity import IDLE, Activity
 from core.clock import from_ms, iso, to_ms
 from core.errors import UsageError
 from core.evidence import Window
+from core.hour_merge import known_sum
 from core.hours import GpuHour
 from core.units import HOUR_MS, J_PER_KWH
 from ledger.calendar import Calendar, Span
@@ -34,13 +35,14 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class HourLine:
-    """One clock hour; ``hour`` None: no samples of it."""
+    """One clock hour; ``hour`` None: no samples of it. ``worked_s``, ``idle_s``: None too where no activity could be named."""
 
     hour_ms: int
     href: str
     hour: GpuHour | None
     doing: str
     band: Markup
+    worked_s: float | None
     idle_s: float | None
     price_usd: Decimal | None
     cost_usd: Decimal | None
@@ -61,8 +63,8 @@ class HoursPage:
     csv_href: str
     lines: tuple[HourLine, ...]
     covered_s: float
-    active_s: float
-    idle_s: float
+    active_s: float | None
+    idle_s: float | None
     energy_kwh: float | None
     cost_usd: Decimal | None
     idle_usd: Decimal | None
@@ -96,6 +98,7 @@ def hour_line(
 ) -> HourLine:
     """One line."""
     seconds = {} if hour is None else hour.seconds
+    is_named = any(activity is not Activity.UNKNOWN for activity in seconds)
     column = Column(hour_ms, hour_ms + HOUR_MS, seconds, HOUR_MS / 1000)
     window = Window(hour_ms, hour_ms + HOUR_MS)
     return HourLine(
@@ -104,7 +107,8 @@ def hour_line(
         hour,
         say([column]),
         activity_band([column], window=window, label=formats.minute(hour_ms)),
-        None if hour is None else sum(hour.seconds.get(a, 0.0) for a in IDLE),
+        hour.active_s if hour is not None and is_named else None,
+        sum(seconds.get(a, 0.0) for a in IDLE) if is_named else None,
         price,
         None if cost is None else cost.cost_usd,
         None if cost is None else cost.idle_cost_usd,
@@ -148,8 +152,8 @@ def build_hours(close: Close, day: str) -> HoursPage:
         csv_href=f"/api/v1{close.path}/hours?{since}",
         lines=tuple(lines),
         covered_s=sum(hour.covered_s for hour in known),
-        active_s=sum(hour.active_s for hour in known),
-        idle_s=sum(line.idle_s or 0.0 for line in lines),
+        active_s=known_sum(line.worked_s for line in lines),
+        idle_s=known_sum(line.idle_s for line in lines),
         energy_kwh=sum(joules) / J_PER_KWH if joules else None,
         cost_usd=_sum([line.cost_usd for line in lines]),
         idle_usd=_sum([line.idle_usd for line in lines]),

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
+from api.links import gpu_path
+from api.pages.gpu_days import DayLine, day_lines, slice_days
+from api.pages.gpu_slice import card_of
 from api.pages.view import View
 from api.resources import costs, energy, usage
 from api.resources.by import By
-from api.resources.costs import CostRow
 from api.resources.energy import EnergyRow
 from api.resources.pricing import price_lookup, spec_of
 from api.resources.report import Question, report
@@ -16,13 +18,14 @@ from api.resources.report_filters import Filters, workload_text
 from api.resources.report_parts import ENERGY, MONEY, USAGE, Amounts, Part
 from api.resources.report_sum import LineSum
 from api.resources.scope import Scope, in_hours
-from api.resources.usage import UsageRow
-from core.activity import IDLE
-from core.evidence import Price
+from core.evidence import Price, Window
+from core.hour_merge import known_sum
 from core.readings import GpuIdentity
 from core.samples import EnergyMethod
+from ledger.calendar import Calendar
 from ledger.prices import Unpriced
 from store.queries import hours
+from store.queries.fleet import FleetGpu
 
 SAME_RATE = Decimal("0.005")
 """Relative difference below which the rate of the period is the price of now, rounded."""
@@ -70,28 +73,15 @@ class Holders:
 
 
 @dataclass(frozen=True, slots=True)
-class DayLine:
-    """One accounting day; None where nothing is known. ``href`` leads to its hours."""
-
-    day: str
-    href: str
-    gpu_h: float
-    active_h: float | None
-    idle_h: float
-    unknown_h: float
-    cost_usd: Decimal | None
-    idle_usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
 class GpuMoney:
     """Figures of one GPU that come from hours.
 
     Attributes:
         widened: they are of whole clock hours, as the table of costs, and those are more than the charts' window.
         price: now. why_unpriced: why there is none; empty: there is one.
-        cost_usd: of clock time. idle_usd, unseen_usd: parts of it. All None unpriced. idle_h: empty or parked.
+        cost_usd: of clock time. idle_usd, unseen_usd: parts of it. All None unpriced. idle_h: empty or parked; None: not known.
         paid: by workload, as ``report_filters.workload_text`` has it.
+        card_href: address of the card that a slice is paid for with; empty: a card, or not known which.
         clock_h: hours from first to last sample within the window. rate_usd: cost over them, where it is another than the price.
     """
 
@@ -101,12 +91,13 @@ class GpuMoney:
     cost_usd: Decimal | None
     idle_usd: Decimal | None
     unseen_usd: Decimal | None
-    idle_h: float
+    idle_h: float | None
     clock_h: float
     rate_usd: Decimal | None
     power: Power
     days: tuple[DayLine, ...]
     paid: Mapping[str, Paid] = field(default_factory=dict)
+    card_href: str = ""
 
 
 AMOUNTS: Final = tuple(dict.fromkeys((*USAGE, *ENERGY, *MONEY)))
@@ -122,9 +113,12 @@ def hourly_scope(scope: Scope) -> Scope:
     return replace(scope, window=in_hours(scope.window, hours.bounds(scope.session)))
 
 
-def money(view: View, card: GpuIdentity, path: str) -> GpuMoney:
+def money(view: View, gpu: FleetGpu, path: str) -> GpuMoney:
     """What ``costs`` and ``energy`` say of this GPU over the view's window, and its price now."""
     scope = hourly_scope(view.scope)
+    card = gpu.identity
+    if card.is_slice:
+        return _of_slice(view, gpu, path)
     uuid = card.gpu_uuid
     only = Filters(gpu=(uuid,))
     found = price_of(scope, card)
@@ -138,22 +132,54 @@ def money(view: View, card: GpuIdentity, path: str) -> GpuMoney:
     drawn_days = [energy.row_of(key, keys, one) for key, one in sums.items()]
     cost = _sum(row.cost_usd for row in cost_days)
     clock_h = sum(row.total_gpu_h for row in used_days)
+    days = day_lines(cost_days, used_days, path)
     price = found if isinstance(found, Price) else None
-    asked = view.scope.window
     return GpuMoney(
-        widened=scope.window.from_ms < asked.from_ms or scope.window.to_ms > asked.to_ms,
+        widened=_is_widened(view.scope, scope),
         price=price,
         why_unpriced=found.why if isinstance(found, Unpriced) else "",
         cost_usd=cost,
         idle_usd=_sum(row.idle_cost_usd for row in cost_days),
         unseen_usd=_sum(row.unseen_cost_usd for row in cost_days),
-        idle_h=sum(_idle_h(row) for row in used_days),
+        idle_h=known_sum(day.idle_h for day in days),
         clock_h=clock_h,
         rate_usd=other_rate(cost, clock_h, price),
         power=drawn(drawn_days, clock_h),
-        days=day_lines(cost_days, used_days, path),
+        days=days,
         paid=holders.paid(),
     )
+
+
+def _of_slice(view: View, gpu: FleetGpu, path: str) -> GpuMoney:
+    """Days of a slice from its hours; what it costs and draws is part of its card's."""
+    scope, uuid = hourly_scope(view.scope), gpu.identity.gpu_uuid
+    days: tuple[DayLine, ...] = ()
+    if gpu.first_seen_ms is not None and gpu.last_seen_ms is not None:
+        window = scope.window
+        known = Window(max(window.from_ms, gpu.first_seen_ms), min(window.to_ms, gpu.last_seen_ms))
+        if known.from_ms < known.to_ms:
+            found = hours.gpu_hours(scope.session, known, [uuid])
+            days = slice_days(found, known, Calendar(scope.settings.accounting_time_zone), path)
+    price = price_of(scope, gpu.identity)
+    card = card_of(scope.session, uuid)
+    return GpuMoney(
+        widened=_is_widened(view.scope, scope),
+        price=None,
+        why_unpriced=price.why if isinstance(price, Unpriced) else "",
+        cost_usd=None,
+        idle_usd=None,
+        unseen_usd=None,
+        idle_h=known_sum(day.idle_h for day in days),
+        clock_h=sum(day.gpu_h for day in days),
+        rate_usd=None,
+        power=Power(None, "measured of its card", None),
+        days=days,
+        card_href="" if card is None else view.address.link(gpu_path(card)),
+    )
+
+
+def _is_widened(asked: Scope, hourly: Scope) -> bool:
+    return hourly.window.from_ms < asked.window.from_ms or hourly.window.to_ms > asked.window.to_ms
 
 
 def price_of(scope: Scope, card: GpuIdentity) -> Price | Unpriced:
@@ -171,31 +197,6 @@ def other_rate(cost: Decimal | None, clock_h: float, price: Price | None) -> Dec
     now = None if price is None else price.usd_per_gpu_hour
     same = now is not None and abs(rate - now) <= SAME_RATE * max(now, Decimal("0.01"))
     return None if same else rate
-
-
-def day_lines(cost_days: list[CostRow], used_days: list[UsageRow], path: str) -> tuple[DayLine, ...]:
-    """Days, the newest first."""
-    by_day = {row.key: row for row in cost_days}
-    lines = []
-    for used in reversed(used_days):
-        cost = by_day.get(used.key)
-        lines.append(
-            DayLine(
-                day=used.key or used.label,
-                href=f"{path}/hours?day={used.key}",
-                gpu_h=used.total_gpu_h,
-                active_h=used.active_gpu_h,
-                idle_h=_idle_h(used),
-                unknown_h=used.unknown_gpu_h,
-                cost_usd=None if cost is None else cost.cost_usd,
-                idle_usd=None if cost is None else cost.idle_cost_usd,
-            )
-        )
-    return tuple(lines)
-
-
-def _idle_h(row: UsageRow) -> float:
-    return sum(row.seconds_by_activity.get(a, 0.0) for a in IDLE) / 3600
 
 
 def drawn(days: Iterable[EnergyRow], clock_h: float) -> Power:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from api.charts_lanes import Instant
-from api.pages import gpu, gpu_charts, gpu_health, gpu_holders, gpu_memory, gpu_money, gpu_series
+from api.pages import gpu, gpu_charts, gpu_days, gpu_health, gpu_holders, gpu_memory, gpu_money, gpu_series
 from api.pages.frame import Frame
 from api.rec_row import row_of
 from api.words import Mark
@@ -84,7 +84,7 @@ def money(**changes: object) -> gpu_money.GpuMoney:
         rate_usd=None,
         power=gpu_money.Power(None, "not measured", None),
         days=(
-            gpu_money.DayLine(
+            gpu_days.DayLine(
                 "2025-11-19", "/gpus/GPU-0/hours?day=2025-11-19", 24.0, 12.0, 11.0, 1.0, None, None
             ),
         ),

@@ -83,6 +83,7 @@ def test_an_hour_without_samples_is_blank_and_not_zero() -> None:
         None,
         None,
         None,
+        None,
     )
     page = render(
         "pages/gpu_hours.html",
