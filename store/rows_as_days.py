@@ -19,6 +19,7 @@ from store.rows_as_hours import (
 )
 
 GPU_HOURLY: Final = Struct(f"<{4 * HOURS}h")
+_ONE_HOURLY: Final = Struct(f"<{HOURS}h")
 ENGINE_HOURLY: Final = Struct(f"<{2 * HOURS}h{4 * HOURS}d?")
 UNKNOWN: Final = -1.0
 """Stands for an hour without a median batch or token count in the packed column; neither is ever negative."""
@@ -31,9 +32,9 @@ _new: Final = object.__new__
 
 
 class StoredGpuDay(GpuDay):
-    """A day with its row in the order of ``GPU_DAY``; where that ends early, ``rest`` reads the other figures."""
+    """A day with the row that it begins with, up to where ``whole`` does."""
 
-    __slots__ = ("hourly_read", "raw", "rest", "whole_read")
+    __slots__ = ("raw",)
     __hash__ = None  # type: ignore[assignment]
 
     def __new__(cls, *values: Any, **named: Any) -> GpuDay:  # type: ignore[misc] # noqa: D102 - a copy is a plain one
@@ -75,11 +76,10 @@ def _setters(kind: type[Any], *names: str) -> list[Any]:
     return [getattr(kind, name).__set__ for name in names]
 
 
-_set_uuid, _set_gpu_day = _setters(GpuDay, "gpu_uuid", "day_ms")
+_set_uuid, _set_gpu_day, _set_gpu_whole = _setters(GpuDay, "gpu_uuid", "day_ms", "whole")
 _set_engine, _set_engine_day = _setters(EngineDay, "engine", "day_ms")
-_GPU: Final = _setters(StoredGpuDay, "raw", "rest", "whole_read", "hourly_read")
 _ENGINE: Final = _setters(StoredEngineDay, "raw", "whole_read", "hourly_read")
-_set_gpu_row, _set_gpu_rest, _set_gpu_whole, _set_gpu_hourly = _GPU
+(_set_gpu_row,) = _setters(StoredGpuDay, "raw")
 _set_engine_row, _set_engine_whole, _set_engine_hourly = _ENGINE
 
 
@@ -91,10 +91,11 @@ def _nothing(_name: str, _start_ms: int) -> Sequence[Any]:
 def gpu_day_in(gpu_uuid: str, row: Sequence[Any], rest: Rest = _nothing) -> GpuDay:
     """Values of ``GPU_DAY``, or of ``GPU_DAY_PART`` with what gives all figures, as a day."""
     day: GpuDay = _new(StoredGpuDay)
+    day_ms = row[0]
     _set_uuid(day, gpu_uuid)
-    _set_gpu_day(day, row[0])
+    _set_gpu_day(day, day_ms)
     _set_gpu_row(day, row)
-    _set_gpu_rest(day, rest)
+    _set_gpu_whole(day, gpu_part_in(gpu_uuid, day_ms, row[4:], rest))  # some rule asks for it in any case
     return day
 
 
@@ -107,31 +108,12 @@ def engine_day_in(engine: str, row: Sequence[Any], _rest: Rest = _nothing) -> En
     return day
 
 
-def _gpu_whole(day: Any) -> Any:
-    try:
-        return day.whole_read
-    except AttributeError:
-        found = gpu_part_in(day.gpu_uuid, day.day_ms, day.raw[4:], day.rest)
-        _set_gpu_whole(day, found)
-        return found
-
-
 def _engine_whole(day: Any) -> Any:
     try:
         return day.whole_read
     except AttributeError:
         found = engine_hour_in(day.engine, day.day_ms, day.raw[3:])
         _set_engine_whole(day, found)
-        return found
-
-
-def _gpu_hourly(day: Any) -> Sequence[Any]:
-    try:
-        return day.hourly_read  # type: ignore[no-any-return]
-    except AttributeError:
-        seconds = GPU_HOURLY.unpack(day.raw[2])
-        found = seconds[:24], seconds[24:48], seconds[48:72], seconds[72:]
-        _set_gpu_hourly(day, found)
         return found
 
 
@@ -154,7 +136,9 @@ def _engine_hourly(day: Any) -> Sequence[Any]:
 
 
 def _gpu_part(at: int) -> property:
-    return property(lambda day: _gpu_hourly(day)[at])
+    """Unpacked at each look: a look at one or two of the four is all that most days get."""
+    unpack, begin = _ONE_HOURLY.unpack_from, at * _ONE_HOURLY.size
+    return property(lambda day: unpack(day.raw[2], begin))
 
 
 def _engine_part(at: int) -> property:
@@ -173,7 +157,6 @@ for _kind, _parts in (
     (
         StoredGpuDay,
         {
-            "whole": property(_gpu_whole),
             "seen": property(lambda day: day.raw[1]),
             "bare_idle_w": property(lambda day: day.raw[3]),
             **{
