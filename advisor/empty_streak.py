@@ -8,7 +8,7 @@ from pydantic import Field
 
 from advisor.estimators.off_hours import Schedule, bin_of
 from advisor.fleet import CASH_BILLING, billing
-from advisor.idle_hours import ROUNDING_S, serving_hours, silence_h, weighted_mean
+from advisor.idle_hours import ROUNDING_S, serving_hours, silence_h, typical_memory_bytes, weighted_mean
 from advisor.memo import OncePerEvidence
 from advisor.model import Limits
 from advisor.off_habit import OffHoursLimits, habit_of
@@ -82,6 +82,11 @@ class Streak:
     def context_hours(self) -> Sequence[GpuHour]:
         """Its hours in which a process held a small context."""
         return [hour for hour in self.hours if hour.seconds.get(Activity.PARKED, 0.0) > 0]
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """Typical memory of the small context; None without one."""
+        return typical_memory_bytes(hour.memory_used_bytes for hour in self.context_hours)
 
 
 NO_STREAK: Final = Streak((), (), 0.0, 0.0)

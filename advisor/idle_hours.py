@@ -1,14 +1,12 @@
 """What hours without work say of a GPU: memory held, how idle it was, engines beside it, and for how long it is silent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Final
 
 from advisor.memo import OncePerEvidence
 from core.activity import IDLE_BUSY_RATIO
 from core.evidence import EngineEvidence, Evidence, GpuEvidence
-from core.hours import GpuHour
-from core.parked_hours import ParkedHour
 from core.percent import percent
 from core.units import HOUR_MS
 
@@ -18,22 +16,24 @@ QUIET_BUSY_RATIO: Final = 0.01
 """Above this mean an idle GPU may be serving now and then."""
 
 
-def typical_memory_bytes(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
+def typical_memory_bytes(used_bytes: Iterable[float | None]) -> float | None:
     """Median of the hours' memory in use."""
-    known = sorted([held for hour in hours if (held := hour.memory_used_bytes) is not None])
+    known = sorted([held for held in used_bytes if held is not None])
     return known[len(known) // 2] if known else None
 
 
-def mean_busy_ratio(hours: Sequence[GpuHour | ParkedHour]) -> float | None:
+def mean_busy_ratio(
+    busy_ratio: Sequence[float | None],
+    sm_active_ratio: Sequence[float | None],
+    covered_s: Sequence[float],
+) -> float | None:
     """Mean busy ratio of idle time, weighted by time.
 
     An hour's mean holds its few seconds of work as well; idle time itself was below the idle limit.
     """
-    busy = [hour.busy_ratio if hour.busy_ratio is not None else hour.sm_active_ratio for hour in hours]
-    return weighted_mean(
-        [ratio if ratio is None or ratio < IDLE_BUSY_RATIO else IDLE_BUSY_RATIO for ratio in busy],
-        [hour.covered_s for hour in hours],
-    )
+    busy = [sm if ratio is None else ratio for ratio, sm in zip(busy_ratio, sm_active_ratio, strict=True)]
+    idle = [ratio if ratio is None or ratio < IDLE_BUSY_RATIO else IDLE_BUSY_RATIO for ratio in busy]
+    return weighted_mean(idle, covered_s)
 
 
 def busy_words(mean_ratio: float | None) -> str:

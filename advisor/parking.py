@@ -1,9 +1,9 @@
 """When a GPU held a model and did nothing, and whether it still does."""
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from advisor.memo import OncePerEvidence
 from advisor.model import Limits
 from core.activity import HELD_MEMORY_BYTES
 from core.evidence import Evidence, GpuEvidence
-from core.parked_hours import ParkedHour, parked_hours
+from core.parked_hours import NO_HOURS, ParkedHours, parked_hours
 from core.series import HourSeries
 from core.units import DAY_MS, HOUR_MS
 
@@ -49,7 +49,7 @@ class ParkedModelLimits(Limits):
 class Parking:
     """When a GPU was parked; figures of its hours are worked out once."""
 
-    hours: Sequence[ParkedHour]
+    hours: ParkedHours
     parked_h: float
     share: float
     days: int
@@ -59,17 +59,15 @@ class Parking:
     @cached_property
     def memory_bytes(self) -> float | None:
         """Typical memory held."""
-        return typical_memory_bytes(self.hours)
+        return typical_memory_bytes(self.hours.memory_used_bytes)
 
     @cached_property
     def power_w(self) -> float | None:
         """Mean power while parked, weighted by time."""
-        return weighted_mean(
-            [hour.parked_power_w for hour in self.hours], [hour.parked_s for hour in self.hours]
-        )
+        return weighted_mean(self.hours.parked_power_w, self.hours.parked_s)
 
 
-NEVER_PARKED: Final = Parking((), 0.0, 0.0, 0, throughout=False, held_now=False)
+NEVER_PARKED: Final = Parking(NO_HOURS, 0.0, 0.0, 0, throughout=False, held_now=False)
 
 
 def _parkings(_evidence: Evidence) -> dict[tuple[str, ParkedModelLimits], Parking]:
@@ -90,21 +88,22 @@ def parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) 
 
 def _parking_of(evidence: Evidence, gpu: GpuEvidence, limits: ParkedModelLimits) -> Parking:
     seen = digest(evidence, gpu)
-    all_hours = parked_hours(gpu.hours) if may_park(evidence, gpu, limits.whole_hour_ratio) else ()
-    if not all_hours:
+    if not may_park(evidence, gpu, limits.whole_hour_ratio):
         return NEVER_PARKED
-    hours = _parked_of(gpu, all_hours, serving_hours(evidence, gpu), limits)
-    parked_h = sum([hour.parked_s for hour in hours]) / 3600
+    all_hours = parked_hours(gpu.hours)
+    hours = all_hours.where(_are_parked(gpu, all_hours, serving_hours(evidence, gpu), limits))
+    if not hours:
+        return NEVER_PARKED
+    parked_h = sum(hours.parked_s) / 3600
     share = parked_h / seen.covered_h if seen.covered_h > 0 else 0.0
     newest_ms = gpu.last_sample_ms - round(limits.newest_h * HOUR_MS) - HOUR_MS
     throughout = (
         share >= limits.min_parked_ratio
         and seen.covered_h >= limits.min_data_h
-        and bool(hours)
-        and hours[-1].hour_ms > newest_ms
+        and hours.hour_ms[-1] > newest_ms
     )
-    lately = takewhile(lambda hour: hour.hour_ms > newest_ms, reversed(all_hours if hours else ()))
-    held = any(_holds_model(hour) for hour in lately)
+    lately = all_hours.memory_used_bytes[bisect_right(all_hours.hour_ms, newest_ms) :]
+    held = any((memory_bytes or 0.0) >= HELD_MEMORY_BYTES for memory_bytes in lately)
     return Parking(hours, parked_h, share, _days(evidence, hours, limits), throughout, held)
 
 
@@ -139,21 +138,18 @@ def _has_parked_hour(gpu: GpuEvidence, share: float) -> bool:
     return False
 
 
-def _days(evidence: Evidence, hours: Sequence[ParkedHour], limits: ParkedModelLimits) -> int:
+def _days(evidence: Evidence, hours: ParkedHours, limits: ParkedModelLimits) -> int:
     """Of the last seven, those with a whole parked hour."""
     end_ms, least_s = evidence.window.to_ms - HOUR_MS, limits.min_hour_coverage_ratio * 3600
-    days = {(end_ms - at) // DAY_MS for at, covered_s, *_ in hours[-WEEK_H:] if covered_s >= least_s}
+    last_week = zip(hours.hour_ms[-WEEK_H:], hours.covered_s[-WEEK_H:], strict=True)
+    days = {(end_ms - hour_ms) // DAY_MS for hour_ms, covered_s in last_week if covered_s >= least_s}
     return len([day for day in days if day < WEEK_DAYS])
 
 
-def _holds_model(hour: ParkedHour) -> bool:
-    return hour.memory_used_bytes is not None and hour.memory_used_bytes >= HELD_MEMORY_BYTES
-
-
-def _parked_of(
-    gpu: GpuEvidence, hours: Sequence[ParkedHour], serving: Collection[int], limits: ParkedModelLimits
-) -> list[ParkedHour]:
-    """Those parked nearly all the time they were seen, with a model's worth of memory, well covered, nothing served.
+def _are_parked(
+    gpu: GpuEvidence, hours: ParkedHours, serving: Collection[int], limits: ParkedModelLimits
+) -> list[bool]:
+    """Which of them were parked nearly all the time they were seen, with a model's worth of memory, well covered, nothing served.
 
     The first and the last hour of the data are covered in part; they count for what they are.
     """
@@ -161,18 +157,19 @@ def _parked_of(
     first_ms, last_ms = gpu.first_sample_ms, gpu.last_sample_ms
     whole_s, last_whole_ms = least * 3600.0, last_ms - HOUR_MS
 
-    def is_covered(hour: ParkedHour) -> bool:
-        begin, end = max(hour.hour_ms, first_ms), min(hour.hour_ms + HOUR_MS, last_ms)
+    def is_covered(hour_ms: int, covered_s: float) -> bool:
+        begin, end = max(hour_ms, first_ms), min(hour_ms + HOUR_MS, last_ms)
         due_s = (end - begin) / 1000
-        return due_s <= 0 or hour.covered_s >= least * due_s
+        return due_s <= 0 or covered_s >= least * due_s
 
     return [
-        hour
-        for hour in hours
-        if hour.parked_s >= share * hour.covered_s > 0
-        and (hour.memory_used_bytes or 0.0) >= HELD_MEMORY_BYTES
-        and (hour.covered_s >= whole_s if first_ms <= hour.hour_ms <= last_whole_ms else is_covered(hour))
-        and hour.hour_ms not in serving
+        parked_s >= share * covered_s > 0
+        and (memory_bytes or 0.0) >= HELD_MEMORY_BYTES
+        and (covered_s >= whole_s if first_ms <= hour_ms <= last_whole_ms else is_covered(hour_ms, covered_s))
+        and hour_ms not in serving
+        for hour_ms, covered_s, parked_s, memory_bytes in zip(
+            hours.hour_ms, hours.covered_s, hours.parked_s, hours.memory_used_bytes, strict=True
+        )
     ]
 
 

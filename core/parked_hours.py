@@ -1,41 +1,52 @@
 """Hours of an idle GPU with only what tells parking: read for many GPUs, so the rest stays where it is."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from dataclasses import dataclass, fields
+from itertools import compress
+from typing import Final
 
 from core.hour_columns import column_of
 from core.hours import GpuHour
 from core.series import HourSeries
 
 
-class ParkedHour(NamedTuple):
-    """The columns of ``core.hours.GpuHour`` by the same names; ``parked_s`` is its parked time."""
+@dataclass(frozen=True, slots=True)
+class ParkedHours:
+    """Hours by time, column by column, as in ``core.hours.GpuHour``; ``parked_s`` is their parked time."""
 
-    hour_ms: int
-    covered_s: float
-    parked_s: float
-    memory_used_bytes: float | None
-    parked_power_w: float | None
-    power_w: float | None
-    busy_ratio: float | None
-    sm_active_ratio: float | None
+    hour_ms: Sequence[int]
+    covered_s: Sequence[float]
+    parked_s: Sequence[float]
+    memory_used_bytes: Sequence[float | None]
+    parked_power_w: Sequence[float | None]
+    power_w: Sequence[float | None]
+    busy_ratio: Sequence[float | None]
+    sm_active_ratio: Sequence[float | None]
+
+    def __len__(self) -> int:
+        """How many hours."""
+        return len(self.hour_ms)
+
+    def where(self, chosen: Sequence[bool]) -> "ParkedHours":
+        """Those of the hours for which it is true."""
+        if all(chosen):
+            return self
+        return ParkedHours(*[tuple(compress(getattr(self, name), chosen)) for name in _NAMES])
 
 
-_as_hour: Final = partial(tuple.__new__, ParkedHour)
-"""Of a row with just these columns; a fleet has too many to look at the length of each, as ``_make`` does."""
+_NAMES: Final = tuple(field.name for field in fields(ParkedHours))
+NO_HOURS: Final = ParkedHours(*[()] * len(_NAMES))
 
 
-def parked_hours(hours: Sequence[GpuHour]) -> Sequence[ParkedHour]:
+def parked_hours(hours: Sequence[GpuHour]) -> ParkedHours:
     """All of ``hours``; of stored ones only these columns are read."""
-    names = ParkedHour._fields
     if isinstance(hours, HourSeries):
-        return hours.columns(names, _as_hour)
-    return [ParkedHour(*(column_of(hour, name) for name in names)) for hour in hours]
+        return hours.columns(_NAMES, ParkedHours)
+    return ParkedHours(*[tuple([column_of(hour, name) for hour in hours]) for name in _NAMES])
 
 
 def read_together(of_each: Sequence[Sequence[GpuHour]]) -> None:
     """Have the hours of several GPUs read at once, where they are stored: ``parked_hours`` then finds them."""
     stored = [hours for hours in of_each if isinstance(hours, HourSeries)]
     if stored:
-        stored[0].read_columns(stored, ParkedHour._fields, _as_hour)
+        stored[0].read_columns(stored, _NAMES, ParkedHours)

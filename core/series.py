@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -69,12 +69,13 @@ class HourSeries(Sequence[H], Generic[H, D]):
         """Covered seconds of its first and of its last hour, rounded; it has hours."""
         return ends_of(self.days)
 
-    def columns(self, names: Sequence[str], make: Callable[[Sequence[Any]], T]) -> Sequence[T]:
-        """Some columns of all its hours, by their names in the hour's table, without the rest; ``make`` takes each row."""
-        return [make([column_of(hour, name) for name in names]) for hour in self.all()]
+    def columns(self, names: Sequence[str], make: Callable[..., T]) -> T:
+        """Some columns of all its hours, by their names in the hour's table, without the rest; ``make`` takes each as a tuple."""
+        hours = self.all()
+        return make(*[tuple([column_of(hour, name) for hour in hours]) for name in names])
 
     def read_columns(
-        self, of_each: Sequence["HourSeries[H, D]"], names: Sequence[str], make: Callable[[Sequence[Any]], T]
+        self, of_each: Sequence["HourSeries[H, D]"], names: Sequence[str], make: Callable[..., Sized]
     ) -> None:
         """Let ``columns`` of some series be ready, read together where they lie together; else they are read when asked."""
 

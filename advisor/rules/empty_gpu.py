@@ -31,7 +31,7 @@ from advisor.empty_streak import EmptyGpuLimits, Streak, needed_h, streak_of, us
 from advisor.facts import price_facts, time_chart, window_facts
 from advisor.fleet import Release, billing, gpu_subject, label, month_h, releases
 from advisor.idle import idle_gpus
-from advisor.idle_hours import busy_words, may_serve, mean_busy_ratio, silence_h, typical_memory_bytes
+from advisor.idle_hours import busy_words, may_serve, mean_busy_ratio, silence_h
 from advisor.model import Rule, Source, Verdict
 from advisor.waterfall import base_of
 from core.activity import EMPTY_MEMORY_RATIO, Activity
@@ -110,13 +110,17 @@ class Words:
 
 def _words(evidence: Evidence, gpu: GpuEvidence, streak: Streak) -> Words:
     held = streak.context_hours
-    memory = typical_memory_bytes(held) if held and held[-1] is streak.hours[-1] else None
+    memory = streak.memory_bytes if held and held[-1] is streak.hours[-1] else None
     if memory is None:
         basis = "Empty time is measured, not modelled"
         because = "No model and no work" if held else "No process and no memory in use"
         return Words(Grade.A, basis, f"Release {label(gpu)}: it is empty", because, "empty")
     context = f"a small context of {memory / MIB:.0f} MiB is held"
-    busy = mean_busy_ratio(held)
+    busy = mean_busy_ratio(
+        [hour.busy_ratio for hour in held],
+        [hour.sm_active_ratio for hour in held],
+        [hour.covered_s for hour in held],
+    )
     total = gpu.identity.memory_total_bytes
     negligible = total is not None and memory < EMPTY_MEMORY_RATIO * total
     return Words(
@@ -169,7 +173,7 @@ def _finding(evidence: Evidence, gpu: GpuEvidence, streak: Streak, release: Rele
 def _facts(evidence: Evidence, gpu: GpuEvidence, streak: Streak) -> dict[str, Any]:
     optional = {
         "idle_power_w": streak.power_w,
-        "memory_held_bytes": typical_memory_bytes(streak.context_hours),
+        "memory_held_bytes": streak.memory_bytes,
     }
     return {
         **window_facts(evidence, digest(evidence, gpu).coverage),

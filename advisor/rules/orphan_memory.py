@@ -88,6 +88,11 @@ class Held:
         """Hours for which samples vouch."""
         return sum(hour.seconds[Activity.PARKED] for hour in self.hours) / 3600
 
+    @property
+    def memory_bytes(self) -> float | None:
+        """Typical memory held."""
+        return typical_memory_bytes(hour.memory_used_bytes for hour in self.hours)
+
 
 NOT_HELD: Final = Held((), (), None)
 
@@ -208,7 +213,7 @@ def _one_sign(held: Held, signs: Sequence[str]) -> tuple[tuple[str, ...], str]:
 def _finding(
     evidence: Evidence, gpu: GpuEvidence, held: Held, signs: Sequence[str], limits: OrphanMemoryLimits
 ) -> Finding:
-    memory = typical_memory_bytes(held.hours) or 0.0
+    memory = held.memory_bytes or 0.0
     return Finding(
         rule_id=RULE_ID,
         subject=gpu_subject(gpu),
@@ -249,7 +254,7 @@ def _facts(evidence: Evidence, gpu: GpuEvidence, held: Held, signs: Sequence[str
             {
                 "held_h": held.span_h,
                 "capacity_if_orphan_gpu_h_month": month_h(evidence, held.span_h),
-                "memory_held_bytes": typical_memory_bytes(held.hours),
+                "memory_held_bytes": held.memory_bytes,
                 "signs": list(signs),
                 "sign_count": len(signs),
                 "named_workloads_on_host": named_workloads(evidence)[gpu.identity.host],

@@ -18,7 +18,7 @@ What to do
     or a MIG slice. A start that takes minutes is the price: weigh it against how often the model is wanted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from advisor.confidence import duration, graded, seen_share, widened
@@ -118,7 +118,8 @@ def _because(evidence: Evidence, gpu: GpuEvidence, parking: Parking, busy_ratio:
 def _finding(
     evidence: Evidence, gpu: GpuEvidence, parking: Parking, release: Release | None, limits: ParkedModelLimits
 ) -> Finding:
-    busy_ratio = mean_busy_ratio(parking.hours)
+    hours = parking.hours
+    busy_ratio = mean_busy_ratio(hours.busy_ratio, hours.sm_active_ratio, hours.covered_s)
     grade, confidence = _graded(evidence, gpu, busy_ratio)
     base = base_of(gpu, digest(evidence, gpu), evidence.window.hours)
     shown = seen_share(evidence.window.hours)
@@ -149,15 +150,15 @@ def _finding(
         not_claimed="The cost of cold starts after unloading, and what the freed hours are worth to others.",
         gpu_uuids=(gpu.gpu_uuid,),
         stage="stop",
-        chart=time_chart(
-            [
-                (hour.hour_ms, hour.parked_power_w if hour.parked_power_w is not None else hour.power_w)
-                for hour in parked_hours(gpu.hours)[-24 * 14 :]
-            ],
-            "W",
-            gpu.bare_idle_w,
-        ),
+        chart=time_chart(_watts(gpu)[-24 * 14 :], "W", gpu.bare_idle_w),
     )
+
+
+def _watts(gpu: GpuEvidence) -> Sequence[tuple[int, float | None]]:
+    """Power of each hour while parked, or over all of it where nothing tells that."""
+    hours = parked_hours(gpu.hours)
+    watts = zip(hours.hour_ms, hours.parked_power_w, hours.power_w, strict=True)
+    return [(hour_ms, power_w if parked_w is None else parked_w) for hour_ms, parked_w, power_w in watts]
 
 
 def _cash(

@@ -1,6 +1,6 @@
 """Days and hours of many subjects of one kind, read together and kept on shelves of bounded size."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -198,24 +198,23 @@ class Group(Generic[H, D]):
         rows = groupby(self._rows(keys, from_ms, None, self.kind.hour_part), key=itemgetter(0))
         return {key: [hour_in(names[key], row[1], row[2:], rest) for row in of] for key, of in rows}
 
-    def columns(self, key: int, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
-        """Some columns of the hours of one subject in the window."""
+    def columns(self, key: int, names: Sequence[str], make: Callable[..., V]) -> V:
+        """Some columns of the hours of one subject in the window, each a tuple, as ``make`` takes them; it is as long as they."""
         hours, kind = self.kind.hours.c, self.kind
 
-        def read() -> Sequence[V]:
+        def read() -> Any:
             statement = (
                 select(*(hours[name] for name in names))
                 .where(hours[kind.key] == key, *within(hours.hour_ms, self.window))
                 .order_by(hours.hour_ms)
             )
-            return list(map(make, plain_rows(self._session, statement)))
+            rows = plain_rows(self._session, statement)
+            return make(*(zip(*rows, strict=True) if rows else [()] * len(names)))
 
-        found: Sequence[V] = self._shelves.hours.get((self, key, make, *names), read)
+        found: V = self._shelves.hours.get((self, key, make, *names), read)
         return found
 
-    def read_columns(
-        self, keys: Collection[int], names: Sequence[str], make: Callable[[Sequence[Any]], V]
-    ) -> None:
+    def read_columns(self, keys: Collection[int], names: Sequence[str], make: Callable[..., Sized]) -> None:
         """Have ``columns`` of several subjects on the shelf, by one query."""
         hours, kind = self.kind.hours.c, self.kind
         statement = (
@@ -224,7 +223,8 @@ class Group(Generic[H, D]):
             .order_by(hours[kind.key], hours.hour_ms)
         )
         for key, rows in groupby(plain_rows(self._session, statement), key=itemgetter(-1)):
-            found = [make(row[:-1]) for row in rows]
+            *columns, _ = zip(*rows, strict=True)
+            found = make(*columns)
             self._shelves.hours.get((self, key, make, *names), lambda found=found: found)  # type: ignore[misc]
 
     def kept(self, key: int) -> Sequence[H] | None:

@@ -48,7 +48,7 @@ class Shelves:
     """One set of shelves for all that one run reads."""
 
     def __init__(self) -> None:
-        self.hours: Shelf[Sequence[Any]] = Shelf(HOURS_KEPT, len)
+        self.hours: Shelf[Any] = Shelf(HOURS_KEPT, len)
         self.days: Shelf[Mapping[int, Sequence[Any]]] = Shelf(GROUPS_KEPT, lambda _: 1)
         self._masks: dict[Masks, Masks] = {}
 

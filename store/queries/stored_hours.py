@@ -3,7 +3,7 @@
 What was read is kept on shelves of bounded size: memory follows what is looked at together, not the fleet.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
 from core.days import day_of, seen_hours
@@ -120,12 +120,12 @@ class StoredHours(HourSeries[H, D]):
         """All of its hours."""
         return self._group.hours(self._key)
 
-    def columns(self, names: Sequence[str], make: Callable[[Sequence[Any]], V]) -> Sequence[V]:
+    def columns(self, names: Sequence[str], make: Callable[..., V]) -> V:
         """Some columns of all its hours, by their names in the hour's table, without the rest."""
         return self._group.columns(self._key, names, make)
 
     def read_columns(
-        self, of_each: Sequence[HourSeries[H, D]], names: Sequence[str], make: Callable[[Sequence[Any]], V]
+        self, of_each: Sequence[HourSeries[H, D]], names: Sequence[str], make: Callable[..., Sized]
     ) -> None:
         """Those of one group in one query."""
         together: dict[Group[H, D], list[int]] = {}

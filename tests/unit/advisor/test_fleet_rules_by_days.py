@@ -1,6 +1,5 @@
 """Empty, parked and pressed: what days tell of them is what their hours tell, and of clear cases no hour is read."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -54,8 +53,15 @@ def test_a_day_with_one_hour_of_work_was_not_empty_throughout() -> None:
 def test_parked_columns_are_those_of_the_hours() -> None:
     of = parked()
     by_days, _ = stored(of)
-    read: Sequence[object] = parked_hours(by_days.hours)
+    read = parked_hours(by_days.hours)
     assert read == parked_hours(of.hours)
-    assert [each.parked_s for each in parked_hours(of.hours)] == [
-        hour.seconds.get(Activity.PARKED, 0.0) for hour in of.hours
-    ]
+    assert list(read.parked_s) == [hour.seconds.get(Activity.PARKED, 0.0) for hour in of.hours]
+    assert list(read.hour_ms) == [hour.hour_ms for hour in of.hours]
+
+
+def test_chosen_hours_keep_their_columns_together() -> None:
+    hours = parked_hours(parked().hours)
+    last = [at == HOURS - 1 for at in range(HOURS)]
+    assert hours.where(last) == parked_hours(parked().hours[-1:])
+    assert hours.where([True] * HOURS) == hours
+    assert not hours.where([False] * HOURS)
