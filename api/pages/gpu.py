@@ -82,9 +82,11 @@ class Close:
 
     @property
     def name(self) -> str:
-        """For people: ``GPU 0 on node-1``."""
+        """For people: ``GPU 0 on node-1``, of a MIG slice ``Slice of GPU 0 on node-1``."""
         card = self.gpu.identity
         name = f"GPU {card.index}" if card.index is not None else clipped(card.gpu_uuid)
+        if card.is_slice and card.index is not None:
+            name = f"Slice of {name}"
         return name + (f" on {clipped(card.host)}" if card.host else "")
 
 

@@ -67,6 +67,7 @@ def test_a_slice_leads_to_the_card_that_is_paid_for(sliced: TestClient, uuid: st
     html = sliced.get(f"/gpus/{uuid.replace('/', '%2F')}").text
     assert f'paid for with <a href="/gpus/{CARD}' in html
     assert "What it cost is not known" not in html
+    assert "Slice of GPU 0 on h9" in text(html)
 
 
 def test_a_slice_of_which_nothing_is_told_is_not_called_idle(sliced: TestClient) -> None:
