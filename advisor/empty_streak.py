@@ -180,6 +180,8 @@ def usual_pause(
 
     None where it has no such habit, or was empty for as long in the hours in which it works as a rented GPU must be.
     """
+    if len(streak.starts) == len(gpu.hours):
+        return None  # never seen at work: an hour without data is no hour in which it works
     habit = habit_of(evidence, gpu, WEEKLY)
     if not isinstance(habit, Habit):
         return None

@@ -334,6 +334,12 @@ def test_a_weekend_from_which_nobody_came_back_is_found_after_a_day() -> None:
     assert (told(23), told(24)) == (0, 1), "counted from Monday at six, when work begins"
 
 
+def test_a_gap_in_the_data_of_a_gpu_that_never_works_is_no_hour_of_work() -> None:
+    hours = [hour for at, hour in enumerate(gpu_hours(FORTNIGHT_H, Activity.EMPTY)) if at != 100]
+    (finding,) = found(advise(evidence([gpu(hours)])), RULE)
+    assert finding.evidence["empty_h"] == FORTNIGHT_H - 1
+
+
 def test_one_weekend_alone_is_no_habit_yet() -> None:
     (finding,) = found(advise(evidence([weeks(WEEK_H - 2)])), RULE)
     assert finding.evidence["empty_h"] == 50
