@@ -15,6 +15,8 @@ from ledger.whole_shares import rounded_ratio
 from store.queries.ledger_sums import Grid
 
 MJ_PER_KWH: Final = 3.6e9
+METHOD: Final = "energy_method"
+"""The one amount that is no number."""
 STEPS: Final = ("allocated_ms", "active_ms", "effective_ms", "effective_unknown_ms")
 
 
@@ -51,7 +53,10 @@ class LineSum:
             for name, value in amounts.items():
                 if value is not None:
                     known = mine.get(name)
-                    mine[name] = value if known is None else added(name, known, value)
+                    if known is None:
+                        mine[name] = value
+                    else:
+                        mine[name] = known + value if name != METHOD else added(name, known, value)
         if part.kind is not None:
             self.kinds.add(part.kind)
         if part.grid is not None:
@@ -75,8 +80,16 @@ class LineSum:
 
     def merge(self, other: "LineSum") -> None:
         """Count another sum's lines."""
-        for name, value in other.amounts.items():
-            self.amounts[name] = added(name, self.amounts[name], value) if name in self.amounts else value
+        mine = self.amounts
+        if mine:
+            for name, value in other.amounts.items():
+                known = mine.get(name)
+                if known is None:
+                    mine[name] = value
+                else:
+                    mine[name] = known + value if name != METHOD else added(name, known, value)
+        else:
+            self.amounts = dict(other.amounts)
         self.kinds |= other.kinds
         self.grids |= other.grids
         self.priced_ms += other.priced_ms
@@ -84,8 +97,10 @@ class LineSum:
             self.rate_ms[basis] = self.rate_ms.get(basis, 0) + ms
         for key, ms in other.rate_steps.items():
             self.rate_steps[key] = self.rate_steps.get(key, 0) + ms
-        for name in ("gap_usd", "paid_usd", "corrected_usd", "shared_usd"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.gap_usd += other.gap_usd
+        self.paid_usd += other.paid_usd
+        self.corrected_usd += other.corrected_usd
+        self.shared_usd += other.shared_usd
 
     def whole(self, name: str) -> int:
         """An amount that is always known."""
@@ -148,7 +163,7 @@ class LineSum:
     @property
     def method(self) -> EnergyMethod | None:
         """How its energy is known."""
-        method = self.amounts.get("energy_method")
+        method = self.amounts.get(METHOD)
         return None if method is None else EnergyMethod(method)
 
     @property
