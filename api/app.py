@@ -1,11 +1,13 @@
 """The web application: REST, pages, static files, and what every answer carries."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import BaseRoute
 
 from advisor.limits_book import limits_book
 from api import live, problems
@@ -169,6 +171,7 @@ DESCRIPTION: Final = (
 def create_app(settings: Settings) -> FastAPI:
     """The application over one database. Nothing is read from it before the first request."""
     app = FastAPI(
+        routes=[*_routes()],
         title="gpuwise",
         version=own_version(),
         description=DESCRIPTION,
@@ -180,18 +183,25 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.engine = make_engine(settings.database_url)
     app.state.live = LiveHub()
-    for router in ROUTES:
-        app.include_router(router, prefix="/api/v1", responses=problems.RESPONSES)
-    app.include_router(metrics.router)
-    for router in PAGES:
-        app.include_router(router, include_in_schema=False)
-    app.include_router(live.router)
     app.mount("/static", MarkedFiles(directory=STATIC), name="static")
     problems.install(app, problem_page)
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     app.add_middleware(Security, settings=settings)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """REST and pages, once in a process: what each takes is worked out when it is first asked for, half a second in all."""
+    every = APIRouter()
+    for router in ROUTES:
+        every.include_router(router, prefix="/api/v1", responses=problems.RESPONSES)
+    every.include_router(metrics.router)
+    for router in PAGES:
+        every.include_router(router, include_in_schema=False)
+    every.include_router(live.router)
+    return tuple(every.routes)
 
 
 def openapi(app: FastAPI) -> dict[str, Any]:

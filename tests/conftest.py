@@ -1,12 +1,8 @@
 """Fixtures for everyone: databases of both kinds, and the real captures beside the project."""
 
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import pytest
 from hypothesis import settings
@@ -14,8 +10,8 @@ from postgres_for_tests import NoPostgresError, running_server
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from store import schema
 from store.engine import dispose_engine, make_engine
+from tests.database_copies import Copies, Kind
 
 # Laws are about values: a busy machine must not fail them by a slow example.
 settings.register_profile("gpuwise", deadline=None)
@@ -50,80 +46,49 @@ def postgresql_server() -> Iterator[str]:
         server.__exit__(None, None, None)
 
 
-def _named(url: str, database: str) -> str:
-    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
-
-
-def _administer(url: str, statement: str) -> None:
-    import psycopg
-
-    with closing(psycopg.connect(url, autocommit=True)) as connection:
-        connection.execute(statement.encode())
+@pytest.fixture(scope="session")
+def copies(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """New databases for tests, copied from what was filled once in this worker."""
+    return Copies(
+        tmp_path_factory.mktemp("templates"), lambda: str(request.getfixturevalue("postgresql_server"))
+    )
 
 
 @pytest.fixture(scope="session")
-def postgresql_template(postgresql_server: str) -> Iterator[str]:
+def postgresql_template(copies: Copies) -> str:
     """Name of an upgraded database that others are copied from."""
-    name = f"gpuwise_template_{uuid4().hex[:12]}"
-    _administer(postgresql_server, f"CREATE DATABASE {name}")
-    schema.upgrade(_named(postgresql_server, name))
-    dispose_engine(_named(postgresql_server, name))
-    yield name
-    _administer(postgresql_server, f"DROP DATABASE {name} WITH (FORCE)")
+    return copies.template("postgresql")
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sqlite_template(copies: Copies) -> Path:
     """An upgraded SQLite database that others are copied from."""
-    path = tmp_path_factory.mktemp("template") / "gpuwise.db"
-    url = f"sqlite:///{path}"
-    schema.upgrade(url)
-    dispose_engine(url)
-    return path
+    return Path(copies.template("sqlite"))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_kind(request: pytest.FixtureRequest) -> str:
+def database_kind(request: pytest.FixtureRequest) -> Kind:
     """Which database a test is on."""
-    kind: str = request.param
+    kind: Kind = request.param
     return kind
 
 
-@contextmanager
-def _postgresql_database(request: pytest.FixtureRequest, made_from: str) -> Iterator[str]:
-    """Address of a new database on the server of the tests."""
-    server: str = request.getfixturevalue("postgresql_server")
-    name = f"gpuwise_test_{uuid4().hex[:12]}"
-    _administer(server, f"CREATE DATABASE {name} {made_from}")
-    url = _named(server, name)
-    yield url
-    dispose_engine(url)
-    _administer(server, f"DROP DATABASE {name} WITH (FORCE)")
-
-
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[str]:
+def database_url(copies: Copies, database_kind: Kind, tmp_path: Path) -> Iterator[str]:
     """Address of a new, empty database of each kind."""
     if database_kind == "sqlite":
         url = f"sqlite:///{tmp_path / 'gpuwise.db'}"
         yield url
         dispose_engine(url)
         return
-    with _postgresql_database(request, "") as url:
+    with copies.empty_postgresql() as url:
         yield url
 
 
 @pytest.fixture
-def ready_database(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[str]:
+def ready_database(copies: Copies, database_kind: Kind, tmp_path: Path) -> Iterator[str]:
     """Address of a new database with all tables in it."""
-    if database_kind == "sqlite":
-        path = tmp_path / "gpuwise.db"
-        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
-        yield f"sqlite:///{path}"
-        dispose_engine(f"sqlite:///{path}")
-        return
-    template = request.getfixturevalue("postgresql_template")
-    with _postgresql_database(request, f"TEMPLATE {template} STRATEGY FILE_COPY") as url:
+    with copies.new(database_kind, tmp_path / "gpuwise.db") as url:
         yield url
 
 

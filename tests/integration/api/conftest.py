@@ -1,25 +1,18 @@
 """The small fleet in a database, and the application over it."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from fleet_for_tests import NOW, fill, settings_for
+from fleet_for_tests import NOW, settings_for
 from server_for_tests import serving
 from starlette.testclient import TestClient
 
 from api.app import create_app
 from api.resources.scope import Scope, scope_of
 from gpuwise.__main__ import main
-from store.engine import dispose_engine, make_engine, session_scope
-
-
-@pytest.fixture
-def filled_database(ready_database: str) -> str:
-    """The small fleet, on each kind of database."""
-    fill(ready_database)
-    return ready_database
+from store.engine import make_engine, session_scope
+from tests.database_copies import Copies
+from tests.integration.api.fleet_for_tests import fill
 
 
 @pytest.fixture
@@ -44,14 +37,10 @@ def advised_place(
 
 
 @pytest.fixture(scope="module")
-def filled_sqlite(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def filled_sqlite(copies: Copies, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The small fleet in one SQLite database for all tests of a module: for tests that do not change it."""
-    path = tmp_path_factory.mktemp("fleet") / "gpuwise.db"
-    shutil.copyfile(sqlite_template, path)
-    url = f"sqlite:///{path}"
-    fill(url)
-    yield url
-    dispose_engine(url)
+    with copies.new("sqlite", tmp_path_factory.mktemp("fleet") / "gpuwise.db", fill) as url:
+        yield url
 
 
 def client_for(url: str) -> TestClient:

@@ -1,6 +1,5 @@
 """The application with its pages over a small fleet and over nothing."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +9,10 @@ from starlette.testclient import TestClient
 from api.app import create_app
 from api.resources import advise
 from api.resources.scope import scope_of
-from store.engine import dispose_engine, make_engine, session_scope
+from store.engine import make_engine, session_scope
 from store.queries import recommendations
 from tests.contract import page_fixtures as good
+from tests.database_copies import Copies, Kind
 from tests.integration.api.fleet_for_tests import NOW, fill, settings_for
 
 PERSON = {"accept": "text/html", "sec-fetch-site": "same-origin"}
@@ -50,20 +50,14 @@ def empty_person(ready_database: str) -> TestClient:
 
 
 @pytest.fixture
-def person(ready_database: str) -> TestClient:
+def person(copies: Copies, database_kind: Kind, tmp_path: Path) -> Iterator[TestClient]:
     """A person before the small fleet with advice, on each kind of database."""
-    fill(ready_database)
-    give_advice(ready_database)
-    return person_at(ready_database)
+    with copies.new(database_kind, tmp_path / "gpuwise.db", fill, give_advice) as url:
+        yield person_at(url)
 
 
 @pytest.fixture(scope="module")
-def reader(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def reader(copies: Copies, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A person who changes nothing; one SQLite database for all tests of a module."""
-    path = tmp_path_factory.mktemp("pages") / "gpuwise.db"
-    shutil.copyfile(sqlite_template, path)
-    url = f"sqlite:///{path}"
-    fill(url)
-    give_advice(url)
-    yield person_at(url)
-    dispose_engine(url)
+    with copies.new("sqlite", tmp_path_factory.mktemp("pages") / "gpuwise.db", fill, give_advice) as url:
+        yield person_at(url)
