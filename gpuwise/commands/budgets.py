@@ -8,7 +8,7 @@ import click
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, dollars, figure, print_json, print_rows
-from gpuwise.commands.kept import changed, listed, removed
+from gpuwise.commands.kept import added, amended, listed, removed
 from gpuwise.commands.options import ListGroup, Source, database_options
 
 BUDGETS: Final = (
@@ -107,13 +107,7 @@ def add(source: Source, **given: Any) -> int:
         raise UsageError(f"{names} name {len(scopes)} scopes: give one, or none for everything")
     kind, value = next(iter(scopes.items()), ("all", ""))
     body = resource.parsed({**given, "scope_kind": kind, "scope_value": value})
-    made = changed(
-        source,
-        "budgets",
-        body.model_dump(mode="json"),
-        lambda session: resource.add(session, source.settings, body, now_ms()),
-    )
-    return _print(source, [made])
+    return _print(source, [added(source, "budgets", body, resource.add)])
 
 
 @budgets.command("set")
@@ -157,14 +151,7 @@ def _change(source: Source, budget_id: int, given: Mapping[str, Any]) -> int:
     from api.resources import budgets as resource
 
     body = resource.change_of(given)
-    made = changed(
-        source,
-        f"budgets/{budget_id}",
-        body.model_dump(mode="json"),
-        lambda session: resource.change(session, source.settings, budget_id, body, now_ms()),
-        method="PATCH",
-    )
-    return _print(source, [made])
+    return _print(source, [amended(source, "budgets", budget_id, body, resource.change)])
 
 
 def _rows(source: Source, month: str | None) -> list[dict[str, Any]]:

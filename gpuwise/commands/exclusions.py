@@ -8,7 +8,7 @@ import click
 
 from core.clock import now_ms
 from gpuwise.commands.display import Column, print_json, print_rows
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import added, changed, listed
 from gpuwise.commands.options import ListGroup, Source, database_options
 from gpuwise.commands.part_options import part_options
 from gpuwise.commands.who import WHO, me
@@ -71,18 +71,10 @@ def add(source: Source, *, dry_run: bool, who: str | None, **given: str | None) 
     from api.resources import exclusions as resource
 
     body = resource.parsed({**given, "who": who or me()})
-    sent = body.model_dump(mode="json")
     if dry_run:
-        covers = changed(
-            source,
-            "exclusions/dry-run",
-            sent,
-            lambda session: resource.look(session, source.settings, body, now_ms()),
-        )
+        covers = added(source, "exclusions/dry-run", body, resource.look)
         return _covers(source, covers, covers, "would be")
-    made = changed(
-        source, "exclusions", sent, lambda session: resource.add(session, source.settings, body, now_ms())
-    )
+    made = added(source, "exclusions", body, resource.add)
     if not source.as_json:
         _print(source, [made["exclusion"]])
     return _covers(

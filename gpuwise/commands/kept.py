@@ -1,12 +1,15 @@
 """What the user keeps (prices, tariffs, site profiles, budgets): listed and changed in a database or at a server; rows as JSON either way."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.clock import now_ms
 from core.settings import Settings
 from gpuwise.commands.options import Source, open_session
 from gpuwise.commands.remote import fetch, send
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def listed(
@@ -26,6 +29,35 @@ def changed(
     if source.server is not None:
         return send(source.server, path, body, method)
     return _local(source, local)
+
+
+def added(
+    source: Source, path: str, body: "BaseModel", local: Callable[[Any, Settings, Any, int], Any]
+) -> Any:
+    """What keeping ``body`` under ``path`` answers; ``local``: with session, settings, the body, and now."""
+    return changed(
+        source,
+        path,
+        body.model_dump(mode="json"),
+        lambda session: local(session, source.settings, body, now_ms()),
+    )
+
+
+def amended(
+    source: Source,
+    path: str,
+    id_: int,
+    body: "BaseModel",
+    local: Callable[[Any, Settings, int, Any, int], Any],
+) -> Any:
+    """What is kept under ``path`` and ``id_`` with ``body`` over it; ``local``: with session, settings, key, body, now."""
+    return changed(
+        source,
+        f"{path}/{id_}",
+        body.model_dump(mode="json"),
+        lambda session: local(session, source.settings, id_, body, now_ms()),
+        method="PATCH",
+    )
 
 
 def ended(

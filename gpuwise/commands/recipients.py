@@ -9,7 +9,7 @@ import click
 from core.clock import now_ms
 from core.errors import NotFoundError, UsageError
 from gpuwise.commands.display import Column, print_json, print_rows
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import added, amended, changed, listed
 from gpuwise.commands.options import ListGroup, Source, database_options, open_session
 
 RECIPIENTS: Final = (
@@ -65,13 +65,7 @@ def add(source: Source, **given: Any) -> int:
     if given["address"] == "-":
         given["address"] = sys.stdin.readline().strip()
     body = resource.parsed(given)
-    made = changed(
-        source,
-        "recipients",
-        body.model_dump(mode="json"),
-        lambda session: resource.add(session, source.settings, body, now_ms()),
-    )
-    return _print(source, [made])
+    return _print(source, [added(source, "recipients", body, resource.add)])
 
 
 @recipients.command("set")
@@ -167,14 +161,7 @@ def _change(source: Source, who: str, given: Mapping[str, Any]) -> int:
 
     recipient_id = _id(source, who)
     body = resource.change_of(given)
-    made = changed(
-        source,
-        f"recipients/{recipient_id}",
-        body.model_dump(mode="json"),
-        lambda session: resource.change(session, source.settings, recipient_id, body, now_ms()),
-        method="PATCH",
-    )
-    return _print(source, [made])
+    return _print(source, [amended(source, "recipients", recipient_id, body, resource.change)])
 
 
 def _rows(source: Source) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from api import formats
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
-from gpuwise.commands.kept import changed, ended, listed, removed
+from gpuwise.commands.kept import added, ended, listed, removed
 from gpuwise.commands.options import ListGroup, Source, database_options
 
 
@@ -111,13 +111,7 @@ def add(source: Source, host: str | None, cluster: str | None, **given: Any) -> 
         raise UsageError("--host and --cluster name two scopes: give one, or neither for everything")
     kind = "host" if host is not None else "cluster" if cluster is not None else "all"
     body = resource.parsed({**given, "scope_kind": kind, "scope_value": host or cluster or ""})
-    made = changed(
-        source,
-        "sites",
-        body.model_dump(mode="json"),
-        lambda session: resource.add(session, source.settings, body, now_ms()),
-    )
-    return _print(source, [made])
+    return _print(source, [added(source, "sites", body, resource.add)])
 
 
 @sites.command()

@@ -11,7 +11,7 @@ from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
 from gpuwise.commands.files import read_from, write
-from gpuwise.commands.kept import changed, ended, listed, removed
+from gpuwise.commands.kept import added, changed, ended, listed, removed
 from gpuwise.commands.options import DATABASE_URL_HELP, ListGroup, Source, database_options, open_session
 
 TARIFFS: Final = (
@@ -74,13 +74,7 @@ def add(source: Source, periods: tuple[str, ...], **given: Any) -> int:
 
     values = {name: value for name, value in given.items() if value is not None}
     body = parsed({**values, "periods": [_period(text) for text in periods]})
-    made = changed(
-        source,
-        "tariffs",
-        body.model_dump(mode="json"),
-        lambda session: resource.add(session, source.settings, body, now_ms()),
-    )
-    return _print(source, [made])
+    return _print(source, [added(source, "tariffs", body, resource.add)])
 
 
 @tariffs.command()

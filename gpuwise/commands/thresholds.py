@@ -8,7 +8,7 @@ import click
 from core.clock import now_ms
 from core.errors import UsageError
 from gpuwise.commands.display import Column, figure, print_json, print_rows
-from gpuwise.commands.kept import changed, listed
+from gpuwise.commands.kept import added, changed, listed
 from gpuwise.commands.options import ListGroup, Source, database_options
 from gpuwise.commands.part_options import part_options
 from gpuwise.commands.who import WHO, me
@@ -71,13 +71,7 @@ def set_(
         values[name] = resource.value_of(name, text)
     given = {"rule_id": rule_id, "values": values, "note": note, "who": who or me(), **part}
     body = resource.parsed(given)
-    made = changed(
-        source,
-        "thresholds",
-        body.model_dump(mode="json"),
-        lambda session: resource.set_(session, source.settings, body, now_ms()),
-    )
-    return _print(source, made)
+    return _print(source, added(source, "thresholds", body, resource.set_))
 
 
 @thresholds.command()
