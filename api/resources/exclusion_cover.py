@@ -1,7 +1,7 @@
 """What an exclusion covers now: GPUs and engines of the fleet, and recommendations that are open about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Final
 
@@ -14,6 +14,7 @@ from api.resources.ownership import owner_lookup
 from api.resources.scope import Scope, scope_of
 from core.clock import to_ms
 from core.finding import Status
+from core.readings import GpuIdentity
 from core.rule_settings import Exclusion, Selector
 from core.settings import Settings
 from store.queries import recommendations
@@ -91,22 +92,34 @@ def _gather(scope: Scope, part: Part, selectors: Sequence[Selector]) -> int:
     chunks = fleet_chunks(scope.session)
     reader = fleet_reader(scope)
     for chunk in chunks:
-        if _may_hold(chunk, selectors):
-            seen = reader.read(chunk)
-            if seen is not None:
-                part.add(seen)
+        named = _named(chunk, selectors)
+        seen = reader.read(named) if named.gpus or named.engines else None
+        if seen is not None:
+            part.add(seen)
     return sum(not gpu.identity.is_slice for chunk in chunks for gpu in chunk.gpus)
 
 
-def _may_hold(chunk: Chunk, selectors: Sequence[Selector]) -> bool:
-    """Whether names alone leave it open that something of a chunk is chosen: reading who held what takes a while."""
-    names = {
-        "host": [gpu.identity.host for gpu in chunk.gpus if gpu.identity.host is not None],
-        "gpu": [gpu.identity.gpu_uuid for gpu in chunk.gpus],
-        "engine": [engine.identity.engine for engine in chunk.engines],
-    }
-    return all(
-        any(fnmatchcase(name, one.pattern) for name in names[one.kind])
-        for one in selectors
-        if one.kind in names
-    )
+def _named(chunk: Chunk, selectors: Sequence[Selector]) -> Chunk:
+    """What of a chunk may be chosen as far as names tell: reading who held what, and what served, takes a while."""
+    engines_on: dict[str, list[str]] = {}
+    for engine in chunk.engines:
+        for uuid in engine.join.gpu_uuids:
+            engines_on.setdefault(uuid, []).append(engine.identity.engine)
+
+    def may_fit(one: Selector, gpu: GpuIdentity) -> bool:
+        names = {
+            "host": [] if gpu.host is None else [gpu.host],
+            "gpu": [gpu.gpu_uuid],
+            "engine": engines_on.get(gpu.gpu_uuid, []),
+        }
+        return one.kind not in names or any(fnmatchcase(name, one.pattern) for name in names[one.kind])
+
+    gpus = [gpu for gpu in chunk.gpus if all(may_fit(one, gpu.identity) for one in selectors)]
+    uuids = {gpu.identity.gpu_uuid for gpu in gpus}
+    engines = [
+        engine
+        for engine in chunk.engines
+        if not uuids.isdisjoint(engine.join.gpu_uuids)
+        or all(one.kind == "engine" and fnmatchcase(engine.identity.engine, one.pattern) for one in selectors)
+    ]
+    return replace(chunk, gpus=gpus, engines=engines, hosts=[])
