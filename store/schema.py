@@ -1,6 +1,7 @@
 """Bring a database to the head of the one migration history; Alembic is configured here, without an ini file."""
 
 import sqlite3
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,7 @@ def check(url: str) -> str | None:
     """
     if dialect_of(url) == "sqlite" and not _exists(sqlite_path(url)):
         return f"database {sqlite_path(url)} does not exist yet"
-    head = ScriptDirectory.from_config(configuration()).get_current_head()
+    head = _history().get_current_head()
     try:
         with make_engine(url).connect() as connection:
             current = MigrationContext.configure(connection).get_current_revision()
@@ -77,10 +78,16 @@ def check(url: str) -> str | None:
         return None
     if current is None:
         return f"database {shown(url)} has no gpuwise tables yet"
-    known = {script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()}
+    known = {script.revision for script in _history().walk_revisions()}
     if current not in known:
         return f"database {shown(url)} is at revision {current}, which is newer than this gpuwise"
     return f"database {shown(url)} is at revision {current}, not at {head}"
+
+
+@cache
+def _history() -> ScriptDirectory:
+    """All migrations, read once in a process: each is a module of its own."""
+    return ScriptDirectory.from_config(configuration())
 
 
 def ensure_ready(url: str) -> None:
