@@ -50,10 +50,16 @@ def empty_person(ready_database: str) -> TestClient:
 
 
 @pytest.fixture
-def person(copies: Copies, database_kind: Kind, tmp_path: Path) -> Iterator[TestClient]:
-    """A person before the small fleet with advice, on each kind of database."""
+def advised_database(copies: Copies, database_kind: Kind, tmp_path: Path) -> Iterator[str]:
+    """The small fleet with advice, on each kind of database."""
     with copies.new(database_kind, tmp_path / "gpuwise.db", fill, give_advice) as url:
-        yield person_at(url)
+        yield url
+
+
+@pytest.fixture
+def person(advised_database: str) -> TestClient:
+    """A person before it."""
+    return person_at(advised_database)
 
 
 @pytest.fixture(scope="module")

@@ -225,8 +225,11 @@ def test_a_long_table_reads_the_largest_only_and_its_sums_are_of_all(
     whole = client.get("/costs?by=gpu").text
     monkeypatch.setattr(breakdown_largest, "MOST_ROWS", 1)
     cut = client.get("/costs?by=gpu").text
-    assert "smaller ones are left out here" in cut
-    assert "smaller ones are left out here" not in whole
+    assert "smaller ones are not shown; “All” counts them" in cut
+    assert "smaller ones are not shown" not in whole
+    in_all = re.findall(r"<tfoot>.*?</tfoot>", cut, re.DOTALL)[1]
+    assert "$8.00" in in_all, "of all GPUs, of which one is shown"
+    assert "$2.33" in in_all
     assert "$8.00 of GPU time, $2.33 of it idle" in cut
     assert re.findall(r'<th scope="row"><bdi>(.*?)</bdi>', cut)[0] in re.findall(
         r'<th scope="row"><bdi>(.*?)</bdi>', whole

@@ -142,8 +142,8 @@ def test_all_rules_are_listed_with_what_they_found(person: TestClient) -> None:
     assert "<details open>" in html
 
 
-def test_totals_of_a_part_are_what_the_run_says_of_it(person: TestClient, ready_database: str) -> None:
-    with session_scope(make_engine(ready_database)) as session:
+def test_totals_of_a_part_are_what_the_run_says_of_it(person: TestClient, advised_database: str) -> None:
+    with session_scope(make_engine(advised_database)) as session:
         last = advise.last_spend(session)
         run = advise.last_run(session)
         assert last is not None
@@ -153,9 +153,9 @@ def test_totals_of_a_part_are_what_the_run_says_of_it(person: TestClient, ready_
 
 
 def test_whoever_paid_for_most_of_a_gpu_is_found_over_many_days(
-    person: TestClient, ready_database: str
+    person: TestClient, advised_database: str
 ) -> None:
-    engine: Engine = make_engine(ready_database)
+    engine: Engine = make_engine(advised_database)
     with session_scope(engine) as session:
         found = gpu_payers.payers(session, Window(NOW - 60 * DAY_MS, NOW))
         assert set(gpu_payers.main_payers(found)) <= set(found)
@@ -165,11 +165,11 @@ def test_whoever_paid_for_most_of_a_gpu_is_found_over_many_days(
     }
 
 
-def test_counts_and_claimants_are_of_what_there_is(person: TestClient, ready_database: str) -> None:
+def test_counts_and_claimants_are_of_what_there_is(person: TestClient, advised_database: str) -> None:
     address = the_one(person)
     person.post(f"{address}/claim", data={"who": "ann"})
     id_ = int(address.rsplit("/", 1)[1])
-    with session_scope(make_engine(ready_database)) as session:
+    with session_scope(make_engine(advised_database)) as session:
         assert recommendations.counts(session)[Status.CLAIMED] == 1
         assert recommendations.claimants(session) == {id_: "ann"}
         assert recommendations.counts_by_rule(session)["small-batch", Status.CLAIMED] == 1
