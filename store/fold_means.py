@@ -14,13 +14,16 @@ def means(
         rows: values of the samples by metric; an absent key is unknown.
         weights: of each sample the time it vouches for.
     """
+    if len(rows) == 1:
+        return tuple(map(rows[0].get, names)) if weights[0] else (None,) * len(names)
+    return tuple([_mean(name, rows, weights) for name in names])
+
+
+def _mean(name: str, rows: Sequence[Mapping[str, float]], weights: Sequence[float]) -> float | None:
+    column = [values[name] for values in rows if name in values]
+    if not column:
+        return None
+    if len(column) < len(rows):
+        weights = [weight for values, weight in zip(rows, weights, strict=True) if name in values]
     whole = sum(weights)
-    return tuple(_mean([values.get(name) for values in rows], weights, whole) for name in names)
-
-
-def _mean(column: Sequence[float | None], weights: Sequence[float], whole: float) -> float | None:
-    if None not in column:
-        return sum(map(mul, column, weights)) / whole if whole else None
-    known = [(value, weight) for value, weight in zip(column, weights, strict=True) if value is not None]
-    seen = sum(weight for _, weight in known)
-    return sum(value * weight for value, weight in known) / seen if seen else None
+    return sum(map(mul, column, weights)) / whole if whole else None

@@ -54,12 +54,19 @@ def _of_gpu(samples: Sequence[GpuSample], weights: Sequence[float]) -> Quarter:
     covered_ms = sum(weights)
     if covered_ms <= 0:
         return _GAP_OF_GPU
-    spent: dict[Activity, float] = {}
-    for sample, weight in zip(samples, weights, strict=True):
-        spent[sample.activity] = spent.get(sample.activity, 0.0) + weight
-    # Of equal ones the first in the order of ``Activity``, as the strips of hours have it.
-    main = max(Activity, key=lambda activity: spent.get(activity, 0.0))
-    return Quarter(covered_ms / 1000, main, means(OF_GPU, [sample.values for sample in samples], weights))
+    values = means(OF_GPU, [sample.values for sample in samples], weights)
+    return Quarter(covered_ms / 1000, _main([sample.activity for sample in samples], weights), values)
+
+
+def _main(activities: Sequence[Activity], weights: Sequence[float]) -> Activity:
+    """The activity with most of the time; of equal ones the first in the order of ``Activity``, as strips of hours have it."""
+    first = activities[0]
+    if activities.count(first) == len(activities):
+        return first
+    spent = dict.fromkeys(Activity, 0.0)
+    for activity, weight in zip(activities, weights, strict=True):
+        spent[activity] += weight
+    return max(spent, key=spent.__getitem__)
 
 
 def _of_host(samples: Sequence[HostSample], weights: Sequence[float]) -> Quarter:

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import Engine
 
+from core.collector import rarely_collected
 from core.evidence import Window
 from core.hours import GpuHour, HostHour
 from core.readings import WorkloadKey
@@ -115,11 +116,12 @@ def roll_up(
         after = marks[-1].place
         done += len(marks)
         queue = _by_unit(marks, parts)
-        while queue:
-            chunk = _take(queue, size)
-            samples = _read(raw, chunk)
-            writer.write(_fold(chunk, samples, sharing), chunk.marks)
-            size = _next_size(size, chunk, samples.count)
+        with rarely_collected():
+            while queue:
+                chunk = _take(queue, size)
+                samples = _read(raw, chunk)
+                writer.write(_fold(chunk, samples, sharing), chunk.marks)
+                size = _next_size(size, chunk, samples.count)
     write_days(engine)
     with engine.connect() as connection:
         left = pending.count(connection)
