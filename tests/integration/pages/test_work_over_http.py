@@ -36,8 +36,8 @@ def own(url: str) -> None:
         owners.add(session, settings_for(url), NOW, RuleSpec("research", "vision", "4711", user="ann"))
 
 
-def test_every_page_answers_on_each_kind_of_database(person: TestClient, ready_database: str) -> None:
-    own(ready_database)
+def test_every_page_answers_on_each_kind_of_database(person: TestClient, advised_database: str) -> None:
+    own(advised_database)
     for address in ADDRESSES:
         answer = person.get(address)
         assert answer.status_code == 200, (address, answer.text[:400])
@@ -50,9 +50,9 @@ def row_of(html: str, name: str) -> str:
     return unescape(re.sub(r"<[^>]+>", " ", html[start:].split("</tr>", maxsplit=1)[0]))
 
 
-def test_a_job_has_the_hours_and_the_money_of_its_user(person: TestClient, ready_database: str) -> None:
+def test_a_job_has_the_hours_and_the_money_of_its_user(person: TestClient, advised_database: str) -> None:
     # ann held GPU-b for two hours at $2.00; it drew 200 W; no counter says whether she used it well.
-    own(ready_database)
+    own(advised_database)
     row = row_of(person.get("/workloads").text, "train.py")
     assert "$4.00" in row
     assert "0.40\xa0kWh" in row
@@ -61,8 +61,8 @@ def test_a_job_has_the_hours_and_the_money_of_its_user(person: TestClient, ready
     assert "$4.00" in person.get("/users/ann").text
 
 
-def test_from_the_team_to_the_samples_in_four_clicks(person: TestClient, ready_database: str) -> None:
-    own(ready_database)
+def test_from_the_team_to_the_samples_in_four_clicks(person: TestClient, advised_database: str) -> None:
+    own(advised_database)
     html = person.get("/owners?since=30d").text
     for step in (
         r"/owners/research[^\"]*",
