@@ -17,15 +17,20 @@ from core.days import HOURS, EngineDay
 from core.evidence import EngineEvidence, Evidence
 from core.series import HourSeries
 
-ALL_SEEN: Final = (1,) * HOURS
 NOISE: Final = 1e-9
 """Relative difference of sums in different orders, with much to spare: a hundred thousand additions make 1e-11."""
 
 
 @dataclass(slots=True)
 class Together:
-    """The hours of one day of several replicas: their means over covered time added up, idle time included."""
+    """The hours of one day of several replicas: their means over covered time added up, idle time included.
 
+    Attributes:
+        whole: replicas seen in every hour. count: the others that were seen, by hour.
+        running, kv_used_ratio: sums of all of them, by hour.
+    """
+
+    whole: int = 0
     count: list[int] = field(default_factory=lambda: [0] * HOURS)
     running: list[float] = field(default_factory=lambda: [0.0] * HOURS)
     kv_used_ratio: list[float] = field(default_factory=lambda: [0.0] * HOURS)
@@ -33,20 +38,26 @@ class Together:
     def add(self, day: EngineDay) -> None:
         """One replica's day; an hour that was not seen adds nothing to any of the three."""
         covered_s = day.covered_s
-        self._add(ALL_SEEN if all(covered_s) else map(bool, covered_s), day.running_mean, day.kv_mean)
+        if all(covered_s):
+            self.whole += 1
+        else:
+            self.count = list(map(add, self.count, map(bool, covered_s)))
+        self._add(day.running_mean, day.kv_mean)
 
     def join(self, other: "Together") -> None:
         """Other replicas' day."""
-        self._add(other.count, other.running, other.kv_used_ratio)
+        self.whole += other.whole
+        self.count = list(map(add, self.count, other.count))
+        self._add(other.running, other.kv_used_ratio)
 
-    def _add(self, seen: Iterable[int], running: Iterable[float], kv_used_ratio: Iterable[float]) -> None:
-        self.count = list(map(add, self.count, seen))
+    def _add(self, running: Iterable[float], kv_used_ratio: Iterable[float]) -> None:
         self.running = list(map(add, self.running, running))
         self.kv_used_ratio = list(map(add, self.kv_used_ratio, kv_used_ratio))
 
     def minutes(self) -> Iterator[enova.Minute]:
         """Hours of two replicas or more, each as one of ENOVA's windows."""
-        for count, running, kv_used in zip(self.count, self.running, self.kv_used_ratio, strict=True):
+        for partly, running, kv_used in zip(self.count, self.running, self.kv_used_ratio, strict=True):
+            count = self.whole + partly
             if count > 1:
                 yield enova.Minute(0.0, running / count, kv_used / count)
 
