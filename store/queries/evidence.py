@@ -28,6 +28,7 @@ from store.queries.chunks import Chunk, in_chunks
 from store.queries.fleet import cards_by_host, gpu_counts
 from store.queries.hour_groups import Group
 from store.queries.kinds import ENGINES, GPUS, HOSTS
+from store.queries.plain_rows import plain_rows
 from store.queries.shelves import Shelves
 from store.queries.stored_hours import StoredHours
 from store.queries.uses import workload_uses
@@ -204,7 +205,7 @@ class _ChunkReader:
         """Hosts whose agent told of them in the window."""
         present = set(self._host_group.present())
         cores = select(HostRow.id, HostRow.cpu_count).where(HostRow.id.in_(present))
-        cpu_counts = dict(self._session.execute(cores).all())
+        cpu_counts = dict(plain_rows(self._session, cores))
         for host in self._chunk.hosts:
             if host.id in present:
                 yield HostEvidence(host.name, StoredHours(self._host_group, host.id), cpu_counts[host.id])
@@ -218,7 +219,7 @@ class _ChunkReader:
             .order_by(row.gpu_id, row.ts_ms, row.kind, row.message)
         )
         found: dict[int, list[GpuEvent]] = {}
-        for gpu_id, uuid, ts_ms, kind, message, code in self._session.execute(statement):
+        for gpu_id, uuid, ts_ms, kind, message, code in plain_rows(self._session, statement):
             found.setdefault(gpu_id, []).append(GpuEvent(uuid, ts_ms, kind, message, code))
         return found
 
@@ -229,7 +230,7 @@ class _ChunkReader:
         )
         return {
             gpu_id: (health_ms, json.loads(text or "{}"))
-            for gpu_id, health_ms, text in self._session.execute(statement)
+            for gpu_id, health_ms, text in plain_rows(self._session, statement)
         }
 
     def _bare_idle_w(self, gpu_ids: Collection[int]) -> dict[int, float]:
@@ -255,7 +256,7 @@ class _ChunkReader:
             )
         found: dict[int, float] = {}
         for statement in statements:
-            for gpu_id, power_w in self._session.execute(statement):
+            for gpu_id, power_w in plain_rows(self._session, statement):
                 if power_w is not None:
                     found[gpu_id] = min(power_w, found.get(gpu_id, power_w))
         return found

@@ -84,7 +84,7 @@ class Group(Generic[H, D]):
         statement = (
             select(row.day_ms).distinct().where(row.kind == self.kind.name, row.entity_id.in_(self.names))
         )
-        return set(self._session.execute(statement).scalars())
+        return {day_ms for (day_ms,) in plain_rows(self._session, statement)}
 
     def _cut_days(self) -> set[int]:
         """Days at the window's edges of which some subject has hours on both sides of the edge."""

@@ -9,6 +9,7 @@ from core.readings import WorkloadKey
 from store.keys import attributes_of
 from store.models.host import HostRow
 from store.models.workload import WorkloadRow
+from store.queries.plain_rows import plain_rows
 
 
 def workload_keys(session: Session, ids: Collection[int]) -> dict[int, WorkloadKey]:
@@ -23,5 +24,5 @@ def workload_keys(session: Session, ids: Collection[int]) -> dict[int, WorkloadK
     )
     return {
         key: WorkloadKey(kind, natural, name, user, host, attributes_of(attributes))
-        for key, kind, natural, name, user, host, attributes in session.execute(statement)
+        for key, kind, natural, name, user, host, attributes in plain_rows(session, statement)
     }
