@@ -36,7 +36,7 @@ from store.queries.evidence import CHUNK_GPUS, FleetReader, fleet_chunks
 
 log = logging.getLogger(__name__)
 
-LEAST_CHUNKS: Final = 16
+LEAST_CHUNKS: Final = 12
 """Two thousand GPUs: a process needs a second to start, in which the first judges some six hundred."""
 
 
