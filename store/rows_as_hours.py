@@ -8,7 +8,7 @@ with other values (``dataclasses.replace``) is a plain one.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
@@ -69,6 +69,8 @@ _METHODS: Final = {None: None} | {method.value: method for method in EnergyMetho
 _JSON: Final = ("running", "waiting", "kv_used", "profile")
 _JSON_AT: Final = ENGINE_FIGURES.index(_JSON[0])
 _decode: Final = json.JSONDecoder(parse_int=float).decode
+_level: Final = lru_cache(maxsize=4_096)(float)
+"""Levels have two digits, so that a fleet has few; the same object for each is found in a histogram at first sight."""
 _new: Final = object.__new__
 Rest = Callable[[str, int], Sequence[Any]]
 """Subject's name and start of an hour, or of a day → its whole row, in the order of the figures."""
@@ -227,10 +229,10 @@ def parse_together(hours: Sequence[Any]) -> None:
     for hour, running, waiting, kv_used, profile in zip(hours, parsed, parsed, parsed, parsed, strict=False):
         found = (
             *[
-                Histogram(dict(zip(map(float, raw), raw.values(), strict=True)))
+                Histogram(dict(zip(map(_level, raw), raw.values(), strict=True)))
                 for raw in (running, waiting, kv_used)
             ],
-            dict(zip(map(float, profile), map(BatchPoint._make, profile.values()), strict=True)),
+            dict(zip(map(_level, profile), map(BatchPoint._make, profile.values()), strict=True)),
         )
         _set_read(hour, found)
 
