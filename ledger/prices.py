@@ -80,7 +80,7 @@ class PriceBook:
     def rows_for(self, gpu: PricedGpu) -> tuple[tuple[UserPrice, ...], ...]:
         """Rows that are for this GPU at any time, most specific first; those of one rank together."""
         ranks = []
-        for keys in gpu.ranks():
+        for keys in gpu.ranks() if self._by_key else ():  # asked of every GPU, also where nobody gave a price
             found = {row.id: row for key in keys for row in self._by_key.get(key, ())}
             if found:
                 ranks.append(tuple(found.values()))
