@@ -29,6 +29,7 @@ from api.resources import (
 )
 from api.resources.effective_prices import EffectivePriceRow
 from api.resources.exclusions import ExclusionView
+from api.resources.ledger_anew import as_set
 from api.resources.owners import RuleView
 from api.resources.recipients import RecipientView
 from api.resources.settings_given import Given
@@ -164,7 +165,7 @@ def build_settings(view: View) -> SettingsPage:
         exclusions=exclusions.rows(session, settings, now),
         thresholds=thresholds.rows(session, settings, now),
         tokens=tokens.listing(session),
-        given=settings_given.rows(settings),
+        given=settings_given.rows(as_set(session, settings)),
     )
     return page_of(build_frame(view, active="settings", title="Settings", window_text=""), read)
 

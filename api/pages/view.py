@@ -13,7 +13,7 @@ from fastapi import Depends, Query, Request
 from sqlalchemy.orm import Session
 
 from api.deps import NowDep, SessionDep, SettingsDep
-from api.resources.ledger_anew import show_stored
+from api.resources.ledger_anew import in_stored_zone, show_stored
 from api.resources.scope import LATEST_MS, Scope, in_hours, parse_time, scope_of
 from core.clock import iso
 from core.errors import UsageError
@@ -120,6 +120,7 @@ def view(  # noqa: PLR0917 - one parameter of the address each
     """
     address = address_of(request)
     show_stored(opened)  # the frame of every page tells it
+    given = in_stored_zone(opened, given)
     if month:
         return View(_month(scope_of(opened, given, now), month), address)
     if not until and not through:

@@ -45,7 +45,7 @@ def reading(scope: Scope, window: Window | None = None, *, by_engine: bool = Fal
     from_ms, to_ms = asked.from_ms - asked.from_ms % HOUR_MS, asked.to_ms + -asked.to_ms % HOUR_MS
     data = span_of_samples(scope.session)
     old = anew(scope.session, scope.settings, scope.now_ms)
-    takes_old = old is not None and not old.is_zone
+    takes_old = old is not None and not old.is_exact
     if data is None or not (takes_old or is_current(scope.session, scope.settings)):
         return Reading(None, frozenset(), ((from_ms, to_ms, None),))
     calendar = Calendar(scope.settings.accounting_time_zone)

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.app import create_app
-from api.resources import ledger_anew
+from api.resources import ledger_anew, ledger_months
 from api.resources.ledger_days import materialise
 from core.settings import Settings
 from core.units import DAY_MS, HOUR_MS, MINUTE_MS
@@ -97,9 +97,59 @@ def test_days_that_were_never_priced_are_priced_now(
     assert "$8.00" in headline(page)
 
 
-def test_another_time_zone_is_exact_and_says_that_it_takes_long(url: str) -> None:
+def days_of(text: str) -> str:
+    """The table of days of a GPU's page."""
+    return text.partition('id="hours"')[2].partition("</table>")[0]
+
+
+def test_after_another_time_zone_a_page_keeps_to_the_days_before_until_the_job_ran(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = person(replace(settings_for(url), accounting_time_zone="America/New_York"))
+    priced: list[object] = []
+    monkeypatch.setattr(
+        "api.resources.ledger_reading.priced_lines", lambda *asked, **_: priced.append(asked) or []
+    )
+    page = client.get("/gpus/GPU-a").text
+    assert "The accounting time zone changed. Pricing anew begins within five minutes" in notice(page)
+    assert "days, weeks and months are those of UTC" in notice(page)
+    assert "Day (UTC)" in days_of(page)
+    assert "2026-10-05</a>" in days_of(page)
+    assert "$4.00" in days_of(page)
+    assert priced == [], "every day is read as it is stored"
+
+
+def test_scripts_have_days_of_the_new_time_zone_at_once_and_pages_once_the_job_ran(url: str) -> None:
+    moved = replace(settings_for(url), accounting_time_zone="America/New_York")
+    client = person(moved)
+    exact = client.get("/api/v1/costs", params={**WINDOW, "by": "day"}).json()["items"]
+    assert [row["key"] for row in exact] == ["2026-10-04"]
+    materialise(make_engine(url), moved, LATER)
+    page = client.get("/gpus/GPU-a").text
+    assert notice(page) == ""
+    assert "Day (America/New_York)" in days_of(page)
+    assert "2026-10-04</a>" in days_of(page)
+
+
+def test_the_settings_page_tells_the_time_zone_that_is_set(url: str) -> None:
+    page = person(replace(settings_for(url), accounting_time_zone="Asia/Kolkata")).get("/settings").text
+    assert "Asia/Kolkata" in page
+
+
+def test_another_time_zone_and_other_prices_are_both_told(url: str) -> None:
+    moved = replace(settings_for(url), accounting_time_zone="Asia/Kolkata", pays_for_power=True)
+    page = person(moved).get("/", params=WINDOW).text
+    assert "Prices or settings changed" in notice(page)
+    assert "days, weeks and months are those of UTC" in notice(page)
+    assert "shown as they were priced before" in notice(page)
+    assert "$8.00" in headline(page)
+
+
+def test_closed_months_keep_their_time_zone_and_pages_say_so(url: str) -> None:
+    with session_scope(make_engine(url)) as session:
+        ledger_months.close(session, settings_for(url), NOW + 40 * DAY_MS, "2026-10")
     page = person(replace(settings_for(url), accounting_time_zone="Asia/Kolkata")).get("/costs").text
-    assert "priced while it loads, which takes long" in notice(page)
+    assert "months are closed with days of UTC: set it back" in notice(page)
 
 
 def test_the_job_keeps_when_it_began_and_forgets_it_at_its_end(url: str) -> None:
