@@ -40,6 +40,7 @@ PAGES: Final = (
     "/costs?by=host",
     "/costs?by=model",
     "/costs?by=workload",
+    "/costs?by=engine",
     "/costs?by=activity",
     "/energy",
     "/budgets",
@@ -50,6 +51,11 @@ PAGES: Final = (
     "/system",
     "/search?q=node-00042",
 )
+PAINTED: Final = {"/report": "/report/preview"}
+"""What a browser is asked to paint instead: a report's page is a sandboxed frame of the mail, of which no paint is told.
+
+The mail forbids scripts, which would also tell of none, so its policy is left out there.
+"""
 PERIOD: Final = "since=90d"
 PERSON: Final = {"accept": "text/html", "accept-encoding": "gzip", "sec-fetch-site": "same-origin"}
 CHROMIUM: Final = Path(os.environ.get("GPUWISE_TEST_CHROMIUM", "/usr/bin/chromium"))
@@ -153,9 +159,11 @@ def paints(app: FastAPI, runs: int) -> dict[str, float]:
         for page in PAGES:
             times = []
             for _ in range(runs):
-                context = browser.new_context(viewport={"width": 1280, "height": 900})
+                context = browser.new_context(
+                    viewport={"width": 1280, "height": 900}, bypass_csp=page in PAINTED
+                )
                 tab = context.new_page()
-                tab.goto(f"http://127.0.0.1:{port}{over(page)}")
+                tab.goto(f"http://127.0.0.1:{port}{over(PAINTED.get(page, page))}")
                 times.append(
                     tab.evaluate(
                         "() => new Promise((done) => { const now = performance.getEntriesByName('first-contentful-paint')[0];"
