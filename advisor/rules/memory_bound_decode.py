@@ -82,14 +82,14 @@ def evaluate(evidence: Evidence, limits: MemoryBoundDecodeLimits) -> Iterator[Ve
         for gpu in evidence.gpus
         if gpu.gpu_uuid not in served and digest(evidence, gpu).active_h >= limits.min_bound_s / 3600
     ]
-    blind = [gpu for gpu in at_work if not gpu_signs.has_counters(gpu)]
+    told = [gpu for gpu in at_work if gpu_signs.has_counters(gpu)]
+    blind = len(at_work) - len(told)
     if blind:
         why = "worked without engine metrics and without profiling counters: what kind of work ran is not known."
         missing = ("engine metrics", "dram_active_ratio", "sm_active_ratio")
-        yield counted(RULE_ID, missing, len(blind), f"1 GPU {why}", f"{{count}} GPUs {why}")
-    for gpu in at_work:
-        if gpu_signs.has_counters(gpu):
-            yield from _gpu(evidence, gpu, limits)
+        yield counted(RULE_ID, missing, blind, f"1 GPU {why}", f"{{count}} GPUs {why}")
+    for gpu in told:
+        yield from _gpu(evidence, gpu, limits)
 
 
 def _engine(evidence: Evidence, serving: Serving, limits: MemoryBoundDecodeLimits) -> Iterator[Verdict]:
