@@ -20,6 +20,7 @@ from api.resources.budgets import BudgetStanding, FormerMonth
 from api.resources.by import By
 from api.resources.cost_parts import CostParts, EnergyPart, PricePart
 from api.resources.costs import row_of
+from api.resources.energy_bands import Band, Bands
 from api.templating import render
 from ledger.budgets import Outlook
 from ledger.forecast import Range
@@ -175,6 +176,20 @@ def test_the_last_row_of_the_energy_is_the_headline_s() -> None:
     assert by_group[5] == at_site
     assert by_group[6] == formats.watts(page.whole.mean_power_w), "a mean is no sum"
     assert drew in page.headline
+
+
+def test_energy_by_place_and_by_price_ends_with_all_of_it() -> None:
+    dear = Band("tou", Decimal("0.2"), 100.0, 20.0, 10, 0.25)
+    bands = Bands(good.WINDOW, True, (dear, Band(None, None, 300.0, None, 10, 0.75)))
+    page = replace(energy_page(good.frame(), "nobody"), bands=bands, places=(ENERGY, ENERGY))
+    by_price, by_place = last_rows(render("pages/energy.html", page))[-2:]
+    assert by_price == ["All", "", "400\u00a0kWh", "100\u00a0%", "", "$20.00"]
+    assert by_place[4] == formats.kwh(page.cost.site_energy_kwh)
+    parts = parts_page(good.frame())
+    parts = replace(parts, parts=replace(parts.parts, energy=(ENERGY, ENERGY)))
+    row = last_rows(render("pages/cost_parts.html", parts, exact=cost_parts.exact))[-1]
+    assert row[1] == "30\u00a0kWh"
+    assert row[6] == cost_parts.exact(parts.parts.row.energy_cost_usd)
 
 
 def test_one_group_alone_has_no_last_row() -> None:
