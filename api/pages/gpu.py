@@ -18,6 +18,7 @@ from api.pages.gpu_holders import Holder, holders
 from api.pages.gpu_memory import Layers, layers
 from api.pages.gpu_money import GpuMoney, hourly_scope, money
 from api.pages.gpu_series import METRICS, RAW_UP_TO_MS, GpuSeries, from_hours, from_samples
+from api.pages.gpu_slice import slices_of
 from api.pages.period import PeriodBar, links_of
 from api.pages.view import View, ViewDep
 from api.problems import NotFoundError
@@ -102,7 +103,7 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class GpuPage:
-    """Everything the page prints; charts are of ``window``, money of the clock hours around it."""
+    """Everything the page prints; charts are of ``window``, money of the clock hours around it. ``slices``: address and UUID."""
 
     frame: Frame
     gpu: FleetGpu
@@ -133,6 +134,7 @@ class GpuPage:
     holders: tuple[Holder, ...]
     holders_left_out: int
     recommendations: tuple[RecommendationRow, ...]
+    slices: tuple[tuple[str, str], ...] = ()
 
 
 def close_up(view: View, gpu_uuid: str) -> Close:
@@ -275,6 +277,9 @@ def build_gpu(close: Close) -> GpuPage:
         holders=lines,
         holders_left_out=more,
         recommendations=tuple(row_of(str(rec.id), rec.finding, rec.status) for rec in found),
+        slices=tuple(
+            (address.link(gpu_path(uuid)), uuid) for uuid in slices_of(session, close.uuid, window.from_ms)
+        ),
     )
 
 

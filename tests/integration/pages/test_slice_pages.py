@@ -84,6 +84,20 @@ def test_a_day_of_a_slice_leads_to_its_hours(sliced: TestClient) -> None:
     assert "did nothing for 30 min of 60 min" in hours.replace("\xa0", " ")
 
 
+def test_a_card_leads_to_its_slices(sliced: TestClient) -> None:
+    html = sliced.get(f"/gpus/{CARD}").text
+    told = html.partition("Cut into MIG slices")[2].partition("</dd>")[0]
+    assert told.count('<a href="/gpus/MIG-') == 3
+    assert all(uuid in told for uuid in (PLACED, NAMED, BLIND))
+    for page in (
+        "/gpus/GPU-next",
+        "/gpus/GPU-a",
+        f"/gpus/{PLACED}",
+        f"/gpus/{CARD}?since=2026-10-06&until=2026-10-07",
+    ):
+        assert "Cut into MIG slices" not in sliced.get(page).text
+
+
 def test_the_card_itself_is_priced_as_ever(sliced: TestClient) -> None:
     html = sliced.get(f"/gpus/{CARD}").text
     assert "Idle cost" in html
