@@ -71,7 +71,7 @@ class Rule:
         sources: for its thresholds and physics.
         evaluate: ``(evidence, limits)`` → findings, and ``NotEvaluated`` for subjects it cannot judge.
             Limits are of the rule's own class; the engine sees to that.
-        scope: how much it must see at once. ``gpu``: whole hosts with the engines on them, some 128 GPUs at a time.
+        scope: how much it must see at once. ``gpu``: whole hosts with the engines on them, some 176 GPUs at a time.
             ``fleet``: everything, because it compares replicas, peers or models across hosts. A fleet is not read
             whole: there a rule decides by ``digest`` and ``parts`` and touches hours of its few candidates.
         of_host: words for a host of which it says the same of every GPU: one finding then; None: each GPU its own.
