@@ -27,9 +27,9 @@ from tests.integration.mail.alerts_for_tests import (
 from tests.integration.mail.smtp_for_tests import Inbox, free_port, smtp_server
 
 
-def test_the_list_says_what_is_due_to_whom_and_what_is_cooling(fleet: Engine, ready_database: str) -> None:
+def test_the_list_says_what_is_due_to_whom_and_what_is_cooling(fleet: Engine, filled_database: str) -> None:
     event(fleet, A, NOW - MINUTE_MS, "lost", "The GPU stopped answering.")
-    settings = replace(quiet(), database_url=ready_database)
+    settings = replace(quiet(), database_url=filled_database)
 
     def states() -> list[tuple[str, tuple[str, ...]]]:
         with Session(fleet) as session:
@@ -57,8 +57,8 @@ def test_the_list_says_what_is_due_to_whom_and_what_is_cooling(fleet: Engine, re
     assert inbox.got == [HEAD]
 
 
-def test_the_command_is_a_dry_run_unless_it_is_told_to_send(fleet: Engine, ready_database: str) -> None:
-    url = ["--database-url", ready_database]
+def test_the_command_is_a_dry_run_unless_it_is_told_to_send(fleet: Engine, filled_database: str) -> None:
+    url = ["--database-url", filled_database]
     event(fleet, A, NOW - MINUTE_MS, "lost", "The GPU stopped answering.")
     # The command reads the clock: silence of long ago is none, the lost GPU may be.
     shown = CliRunner().invoke(command, url)
