@@ -57,13 +57,6 @@ def advised_database(copies: Copies, database_kind: Kind, tmp_path: Path) -> Ite
 
 
 @pytest.fixture
-def advised_database(copies: Copies, database_kind: Kind, tmp_path: Path) -> Iterator[str]:
-    """The small fleet with advice, on each kind of database."""
-    with copies.new(database_kind, tmp_path / "gpuwise.db", fill, give_advice) as url:
-        yield url
-
-
-@pytest.fixture
 def person(advised_database: str) -> TestClient:
     """A person before the small fleet with advice, on each kind of database."""
     return person_at(advised_database)

@@ -27,10 +27,10 @@ def uuid_of(number: int) -> str:
 
 
 @pytest.fixture
-def person(advised_database: str) -> TestClient:
+def person(ready_database: str) -> TestClient:
     """A host of each name with a GPU, and an instance of a GPU on one of them."""
     named = [*((uuid_of(number), name) for number, name in enumerate(NAMES)), (SLICE, "ü")]
-    with closing(open_connection(advised_database)) as connection:
+    with closing(open_connection(ready_database)) as connection:
         ingest = Ingest(connection)
         ingest.gpus([GpuIdentity(uuid, name, 0, "NVIDIA A100-SXM4-40GB") for uuid, name in named])
         ingest.gpu_samples(
@@ -41,8 +41,8 @@ def person(advised_database: str) -> TestClient:
             ]
         )
         ingest.commit()
-    assert roll_up(make_engine(advised_database), now_ms=NOW).pending_left == 0
-    return person_at(advised_database)
+    assert roll_up(make_engine(ready_database), now_ms=NOW).pending_left == 0
+    return person_at(ready_database)
 
 
 def test_the_fleet_links_to_a_page_of_every_host(person: TestClient) -> None:
