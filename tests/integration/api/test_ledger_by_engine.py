@@ -27,7 +27,7 @@ from store import ledger_totals, schema
 from store.dbapi import open_connection
 from store.engine import make_engine, session_scope
 from store.ingest import Ingest
-from store.queries import ledger_pending, owners
+from store.queries import ledger_pending, ledger_sums, owners
 from store.retention import purge
 from store.rollup import roll_up
 
@@ -140,6 +140,17 @@ def test_every_way_of_reading_gives_the_same_rows_by_engine(fleet: Engine) -> No
         for at, (one, other) in enumerate(zip(first, found, strict=True)):
             assert other == one, (way, WINDOWS[at // len(QUESTIONS)], QUESTIONS[at % len(QUESTIONS)])
     assert told_days(fleet) == {(A, 0), (B, 0), (A, 1), (B, 2), (A, 8), (B, 8)}
+
+
+def test_many_days_that_wait_are_left_out_one_by_one(fleet: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    fly = [asked(fleet, by) for by in (["engine"], ["engine", "host"], ["engine", "week"])]
+    materialise(fleet, settings(fleet), LATER)
+    ledger_totals.add_up(fleet)
+    monkeypatch.setattr(ledger_sums, "MOST_TERMS", 0)
+    with session_scope(fleet) as session:
+        ledger_pending.mark(session, T0, T0 + DAY_MS, [A])
+        ledger_pending.mark(session, T0 + 8 * DAY_MS, None, [B])
+    assert [asked(fleet, by) for by in (["engine"], ["engine", "host"], ["engine", "week"])] == fly
 
 
 def test_engines_share_the_hours_in_which_they_were_seen_together(fleet: Engine) -> None:
