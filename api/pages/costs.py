@@ -22,6 +22,7 @@ from api.pages.month_ahead import MonthAhead, month_ahead
 from api.pages.period import PeriodLink, period_bar
 from api.pages.sorting import Column, SortLink, sort_rows
 from api.pages.view import Address, View, ViewDep
+from api.resources.by import By
 from api.resources.costs import CostRow, months_closed, row_of
 from api.resources.idle_sharing import IdlePolicy
 from api.resources.report_parts import MONEY
@@ -105,6 +106,11 @@ class CostsPage:
     carbon: str
 
     @property
+    def alike(self) -> str:
+        """Several groups that people cannot tell apart."""
+        return "runs" if self.by_name == NAME[By.WORKLOAD] else f"{self.by_name}s"
+
+    @property
     def has_sum(self) -> bool:
         """The table has several groups to add up, shown or not."""
         return len(self.lines) + self.left_out > 1
@@ -123,7 +129,7 @@ def columns_of(found: Breakdown) -> dict[str, Column]:
         "change": Column("Change", lambda row: _change_ratio(found, row)),
         "idle": Column("Idle", lambda row: row.lines.usd("idle_cost_usd")),
         "unseen": Column("Not seen", lambda row: row.lines.unseen_usd),
-        "hours": Column("GPU-hours", lambda row: row.lines.whole("covered_ms")),
+        "hours": Column("GPU-h seen", lambda row: row.lines.whole("covered_ms")),
         "energy": Column("Energy cost", lambda row: row.lines.usd("energy_usd")),
         "carbon": Column("CO₂e", lambda row: row.lines.carbon_g),
     }

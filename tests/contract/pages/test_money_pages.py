@@ -319,6 +319,12 @@ def test_runs_of_one_program_are_one_line_of_costs() -> None:
     assert rows[0].parameters()["label"] == "train.py"
 
 
+@pytest.mark.parametrize(("by", "words"), [(By.ENGINE, "2 engines"), (By.WORKLOAD, "2 runs")])
+def test_groups_that_people_cannot_tell_apart_are_counted_as_what_they_are(by: By, words: str) -> None:
+    page = costs_page(good.frame("costs"), "Qwen3", "Qwen3", "Mistral", "nobody", by=by)
+    assert words in render("pages/costs.html", page=page)
+
+
 def test_an_unknown_cost_is_not_made_known_by_adding() -> None:
     (row,) = rows_of({(f"pid:{i}",): money.lines("train.py", 10, rate=None) for i in range(2)}, costs.spend)
     assert row.lines.spend_usd is None
