@@ -135,7 +135,7 @@ def _gpus_of_engines(connection: Connection, gpu_ids: Collection[int] | None) ->
     for engine_id, told in connection.execute(
         select(row.id, row.joined_gpu_ids).where(row.joined_gpu_ids.is_not(None))
     ):
-        on = [gpu_id for gpu_id in json.loads(told) if wanted is None or gpu_id in wanted]
+        on = [gpu_id for gpu_id in json.loads(told or "[]") if wanted is None or gpu_id in wanted]
         if on:
             found[engine_id] = on
     return found

@@ -289,7 +289,9 @@ class Registry:
         """Give each engine the cards that its pod held last: a pod of the same name may have held others before."""
         last: dict[Pod, dict[str, int]] = {}
         for gpu in self.entities:
-            for slot, ts_ms in gpu.held.items() if isinstance(gpu, GpuEntity) else ():
+            if not isinstance(gpu, GpuEntity):
+                continue
+            for slot, ts_ms in gpu.held.items():
                 pod = pod_behind(self.slots[slot].holder)
                 if pod is not None:
                     last.setdefault(pod, {})[gpu.identity.gpu_uuid] = ts_ms

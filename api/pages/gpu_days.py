@@ -39,7 +39,7 @@ def day_lines(cost_days: Iterable[CostRow], used_days: Sequence[UsageRow], path:
                 href=f"{path}/hours?day={used.key}",
                 gpu_h=used.total_gpu_h,
                 active_h=used.active_gpu_h,
-                idle_h=None if used.active_gpu_h is None else _idle_h(used.seconds_by_activity),
+                idle_h=None if used.active_gpu_h is None else _idle_h(used.seconds_by_activity.items()),
                 unknown_h=used.unknown_gpu_h,
                 cost_usd=None if cost is None else cost.cost_usd,
                 idle_usd=None if cost is None else cost.idle_cost_usd,
@@ -76,7 +76,7 @@ def slice_days(hours: Iterable[GpuHour], known: Window, calendar: Calendar, path
                 href=f"{path}/hours?day={day.key}",
                 gpu_h=clock_h,
                 active_h=active_h if named_h else None,
-                idle_h=_idle_h(spent) if named_h else None,
+                idle_h=_idle_h(spent.items()) if named_h else None,
                 unknown_h=max(0.0, clock_h - named_h),
                 cost_usd=None,
                 idle_usd=None,
@@ -85,7 +85,6 @@ def slice_days(hours: Iterable[GpuHour], known: Window, calendar: Calendar, path
     return tuple(lines)
 
 
-def _idle_h(seconds: Mapping[Activity, float] | Mapping[str, float]) -> float:
-    # An activity is its name: both kinds of keys are found by it.
-    told: dict[str, float] = dict(seconds)
-    return sum(told.get(activity, 0.0) for activity in IDLE) / 3600
+def _idle_h(seconds: Iterable[tuple[str, float]]) -> float:
+    """Of seconds by the names of activities."""
+    return sum(spent for name, spent in seconds if name in IDLE) / 3600
