@@ -1,6 +1,6 @@
 """One GPU day by day: of a card from the ledger, of a MIG slice, which is paid for with its card, from its own hours. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
