@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from api import formats
+from api.pages.fact_names import FACT_NAMES
 from api.text import with_names
 from core.clock import to_ms
 
@@ -15,7 +16,9 @@ WHEN: Final = re.compile(r"_(now|then|before|after|p\d+|mean|median|max|min|limi
 UNITS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("usd_per_million_tokens", lambda v: f"{formats.money(v)} / 1M tokens"),
     ("usd_per_gpu_hour", formats.money_rate),
+    ("usd_per_gpu_h", formats.money_rate),
     ("usd_per_hour", formats.money_rate),
+    ("usd_per_kwh", lambda v: f"${formats.figure(v, 3)}/kWh"),
     ("usd_month", lambda v: f"{formats.money(v)} / month"),
     ("usd", formats.money),
     ("gpu_h_month", lambda v: f"{formats.gpu_hours(v)} / month"),
@@ -29,10 +32,12 @@ UNITS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("bytes", formats.gib),
     ("hz", formats.clock_mhz),
     ("ms", lambda v: f"{formats.short(v)}{formats.NBSP}ms"),
+    ("h_week", lambda v: f"{formats.short(v)} of 168{formats.NBSP}h"),
     ("h", lambda v: formats.duration(v * 3600)),
     ("s", lambda v: formats.milliseconds(v) if abs(v) < 1 else formats.duration(v)),
     ("w", formats.watts),
     ("j", lambda v: f"{formats.short(v)}{formats.NBSP}J"),
+    ("c", lambda v: f"{formats.short(v)}{formats.NBSP}°C"),
 )
 """Units by the end of a name, longest first."""
 ACRONYMS: Final = {
@@ -66,8 +71,8 @@ def split(name: str) -> tuple[str, Callable[[Any], str] | None]:
             keep = stem.removesuffix(unit).rstrip("_")
             # Units that are the whole name, and rates, are their own best word.
             word = keep or stem
-            return _words(word + (when.group() if when else "")), text
-    return _words(name), None
+            return FACT_NAMES.get(name) or _words(word + (when.group() if when else "")), text
+    return FACT_NAMES.get(name) or _words(name), None
 
 
 def _words(name: str) -> str:

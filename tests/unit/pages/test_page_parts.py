@@ -3,10 +3,13 @@
 import re
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
+import advisor
 from api.overview_parts import build_days, day_activities, days_title, headline, share_words, tiles
+from api.pages.fact_names import FACT_NAMES
 from api.pages.facts import facts_of, split, text_of
 from api.pages.overview import page_of
 from api.pages.recommendations import VIEWS
@@ -23,10 +26,14 @@ from tests.contract import page_fixtures as good
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("kv_used_p95_ratio", 0.09, ("KV used p95", "9 %")),
+        ("kv_used_p95_ratio", 0.09, ("KV cache used, p95", "9 %")),
         ("itl_s_now", 0.0153, ("ITL now", "15.3 ms")),
         ("usd_per_million_tokens_now", 1.414, ("USD per million tokens now", "$1.41 / 1M tokens")),
-        ("usd_per_hour_until_ended", 2.81, ("USD per hour until ended", "$2.81/h")),
+        ("usd_per_hour_until_ended", 2.81, ("cost until it ends", "$2.81/h")),
+        ("off_h_week", 58, ("off hours", "58 of 168 h")),
+        ("temperature_max_c", 83.0, ("highest temperature", "83 °C")),
+        ("highest_usd_per_kwh", 0.1534, ("highest", "$0.153/kWh")),
+        ("own_usd_per_gpu_h", 1.904, ("an hour of use, owned", "$1.90/h")),
         ("job_gpus", 8, ("job GPUs", "8")),
         ("power_w", 412.0, ("power", "412 W")),
         ("idle_h", 1.5, ("idle", "1.5 h")),
@@ -38,6 +45,19 @@ from tests.contract import page_fixtures as good
 )
 def test_evidence_reads_in_words_with_its_unit(name: str, value: object, said: tuple[str, str]) -> None:
     assert (split(name)[0], text_of(name, value).replace("\xa0", " ")) == said
+
+
+def test_every_name_of_a_fact_is_one_that_a_rule_tells() -> None:
+    rules = "".join(path.read_text() for path in Path(advisor.__path__[0]).rglob("*.py"))
+    told = rules + "".join(
+        f'"{name}_{part}"' for name in as_facts_names(rules) for part in ("p10", "p50", "p90")
+    )
+    assert [name for name in FACT_NAMES if f'"{name}"' not in told] == []
+
+
+def as_facts_names(text: str) -> list[str]:
+    """Names of ranges, each told as three facts."""
+    return re.findall(r'as_facts\("(\w+)"', text)
 
 
 def test_the_window_of_evidence_becomes_one_fact() -> None:
