@@ -21,6 +21,7 @@ from core.ownership import HostFacts, Owner, OwnerConditions, OwnerRule
 from core.readings import GpuIdentity, WorkloadKey
 from core.samples import GpuSample, ProcessSample
 from gpuwise.commands import budgets as command
+from gpuwise.commands import kept
 from store.dbapi import open_connection
 from store.engine import make_engine, session_scope
 from store.ingest import Ingest
@@ -258,7 +259,8 @@ def told(web: TestClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     from gpuwise.__main__ import main
 
     settings = web.app.state.settings  # type: ignore[attr-defined]
-    monkeypatch.setattr(command, "now_ms", lambda: NOW)
+    for module in (command, kept):
+        monkeypatch.setattr(module, "now_ms", lambda: NOW)
 
     def run(*words: str) -> tuple[int, str, str]:
         code = main(["budgets", *words, "--database-url", settings.database_url])

@@ -138,7 +138,7 @@ def test_a_gpus_page_costs_what_the_table_says(filled_scope: Scope, minutes: tup
     asked = View(replace(filled_scope, window=Window(start, end)), address)
     for gpu in fleet.gpus(filled_scope.session):
         uuid = gpu.identity.gpu_uuid
-        money, row = gpu_money.money(asked, gpu.identity, f"/gpus/{uuid}"), table.get(uuid)
+        money, row = gpu_money.money(asked, gpu, f"/gpus/{uuid}"), table.get(uuid)
         said = (money.cost_usd, money.idle_usd, money.unseen_usd)
         assert said == (
             (None,) * 3 if row is None else (row.cost_usd, row.idle_cost_usd, row.unseen_cost_usd)
