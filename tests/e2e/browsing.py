@@ -64,7 +64,9 @@ def served(settings: Settings, now_ms: int) -> Iterator[str]:
         port = probe.getsockname()[1]
     app = create_app(replace(settings, host="127.0.0.1", port=port))
     app.state.clock = lambda: now_ms
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
+    # A live view that a browser left open keeps no server from ending.
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     pause = threading.Event()

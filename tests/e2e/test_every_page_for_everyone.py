@@ -29,14 +29,18 @@ CHECKED: dict[tuple[str, str], dict[str, Any]] = {
 NARROW = (640, 320)
 """1280 pixels at 200 % and at 400 %: WCAG 1.4.10 wants no scrolling in two dimensions."""
 ON = [
-    *(("demo", look) for look in LOOKS),
-    ("empty", "light"),
-    ("empty", "phone"),
-    ("large", "light"),
-    ("large", "phone"),
-    ("hostile", "light"),
-    ("hostile", "phone"),
+    pytest.param(fleet, look, marks=pytest.mark.xdist_group(f"{fleet} fleet in a browser"))
+    for fleet, look in (
+        *(("demo", look) for look in LOOKS),
+        ("empty", "light"),
+        ("empty", "phone"),
+        ("large", "light"),
+        ("large", "phone"),
+        ("hostile", "light"),
+        ("hostile", "phone"),
+    )
 ]
+"""A fleet stays with one worker, which fills it once."""
 OUTLINE = """() => {
   const shown = (node) => node.checkVisibility();
   const levels = [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")].filter(shown).map((h) => +h.tagName[1]);

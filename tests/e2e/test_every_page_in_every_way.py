@@ -7,7 +7,11 @@ from playwright.sync_api import Browser, expect
 
 from tests.e2e.browsing import WIDE, Site, Visit, open_page, page_routes
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("demo fleet in a browser"),
+]
 
 CONTROLS = """() => {
   const all = document.querySelectorAll("a[href],button,input:not([type=hidden]),select,textarea,summary,[tabindex='0']");
