@@ -1,9 +1,9 @@
 """What GPUs drew in each activity: seconds and joules of weeks and days, and of hours where no day row says it."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from core.activity import Activity
@@ -71,19 +71,30 @@ def _pieces(session: Session, window: Window) -> list[Piece]:
         if start < end
     ]
     if days:
-        pieces.append((GpuDayRow, [GpuDayRow.day_ms.in_(days)]))
+        pieces.append((GpuDayRow, [_in_runs(GpuDayRow.day_ms, days, DAY_MS)]))
     if weeks:
-        pieces.append((GpuWeekRow, [GpuWeekRow.day_ms.in_(weeks)]))
+        pieces.append((GpuWeekRow, [_in_runs(GpuWeekRow.day_ms, weeks, WEEK_MS)]))
     return pieces
+
+
+def _in_runs(column: Any, starts: Sequence[int], step_ms: int) -> ColumnElement[bool]:
+    """``starts``, ascending, as spans without a hole: of each GPU a database then reads these rows and no others."""
+    runs: list[list[int]] = []
+    for start in starts:
+        if runs and start == runs[-1][1] + step_ms:
+            runs[-1][1] = start
+        else:
+            runs.append([start, start])
+    return or_(*(column.between(first, last) for first, last in runs))
 
 
 def _sums(
     session: Session, row: Row, where: Sequence[ColumnElement[bool]], asked: Sequence[Activity]
 ) -> list[tuple[str, *tuple[float | None, ...]]]:
     columns = [func.sum(getattr(row, f"{one.value}_{unit}")) for unit in "sj" for one in asked]
-    inner = select(row.gpu_id, *columns).where(*where).group_by(row.gpu_id).subquery()
-    names = inner.c[1:]
-    statement = select(GpuRow.gpu_uuid, *names).join(inner, inner.c.gpu_id == GpuRow.id)
+    statement = (
+        select(GpuRow.gpu_uuid, *columns).join(row, row.gpu_id == GpuRow.id).where(*where).group_by(GpuRow.id)
+    )
     return [tuple(one) for one in plain_rows(session, statement)]
 
 
