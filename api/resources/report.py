@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
 
 from api.resources.by import By, Keys
-from api.resources.report_cuts import DIVIDED, energy_by_activity, time_by_activity
+from api.resources.report_cuts import divided, energy_by_activity, time_by_activity
 from api.resources.report_engines import by_engine
 from api.resources.report_filters import NO_FILTERS, Filters, namespace_of, workload_text
 from api.resources.report_parts import SPENT_MS, SPENT_USD, Amounts, Need, Part, bare, of_gpus, parts
@@ -146,14 +146,14 @@ def _cut_by_activity(
             yield part, cut, activity
     if "energy_mj" not in need.amounts:
         return
-    energy = replace(need, dimensions=need.dimensions | {"kind", "gpu"}, amounts=DIVIDED)
-    of_each = bare(_parts(scope, energy), DIVIDED) if energy.has("engine") else of_gpus(scope, energy)
+    energy = replace(need, dimensions=need.dimensions | {"kind", "gpu"}, amounts=divided(seen))
+    of_each = bare(_parts(scope, energy), energy.amounts) if energy.has("engine") else of_gpus(scope, energy)
     watts = watts_by_activity(scope.session, scope.window, seen)
     gpus: dict[str, GpuIdentity] = {}
     if not {"gpu", "host", "model"}.isdisjoint(need.dimensions):
         gpus = {gpu.identity.gpu_uuid: gpu.identity for gpu in known_gpus(scope.session.connection())}
     asked = frozenset(need.amounts)
-    for uuid, at_ms, rest, activity, cut in energy_by_activity(of_each, watts, by_gpu=bool(gpus)):
+    for uuid, at_ms, rest, activity, cut in energy_by_activity(of_each, watts, seen, by_gpu=bool(gpus)):
         part = rest._replace(at_ms=at_ms, gpu=gpus.get(uuid))
         yield part, {name: value for name, value in cut.items() if name in asked}, activity
 

@@ -1,6 +1,6 @@
 """Cuts that go through lines: by activity, by engine. The parts add up to the line, to the whole number."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Any, Final
 
@@ -12,8 +12,12 @@ from ledger.whole_shares import split_whole
 ALWAYS_EFFECTIVE: Final = (Activity.MEMORY_BOUND, Activity.COMPUTE_BOUND)
 """By their own thresholds (``core.activity``): DRAM ≥ 0.5, SM ≥ 0.5."""
 OF_ENERGY: Final = ("energy_mj", "site_energy_mj", "energy_usd", "billed_energy_usd", "carbon_ug")
-DIVIDED: Final = (*OF_ENERGY, "energy_covered_ms", "energy_method", *SPENT_MS)
-"""Amounts of what ``energy_by_activity`` divides, in its order."""
+
+
+def divided(activities: Collection[Activity]) -> tuple[str, ...]:
+    """Amounts of what ``energy_by_activity`` divides among these activities, in its order: of others there is no time."""
+    spent = (SPENT_MS[at] for at, activity in enumerate(ACTIVITIES) if activity in activities)
+    return (*OF_ENERGY, "energy_covered_ms", "energy_method", *spent)
 
 
 def time_by_activity(part: Part, amounts: Mapping[str, int | None]) -> Iterator[tuple[Activity, Amounts]]:
@@ -54,32 +58,34 @@ _COVERED: Final = len(OF_ENERGY)
 _METHOD: Final = _COVERED + 1
 _SPENT: Final = _METHOD + 1
 _Known = tuple[int, ...]
-"""Places of the amounts that are known, in ``DIVIDED``."""
+"""Places of the amounts that are known, in ``divided``."""
 _ALL: Final[_Known] = tuple(range(_METHOD))
 
 
 def energy_by_activity(
-    found: Iterable[OfGpu], watts: Watts, *, by_gpu: bool = False
+    found: Iterable[OfGpu], watts: Watts, activities: Collection[Activity], *, by_gpu: bool = False
 ) -> Iterator[tuple[str, int | None, Part, Activity, Amounts]]:
-    """Energy, its money and carbon by activity; amounts are of ``DIVIDED``, and one activity may come more than once.
+    """Energy, its money and carbon by activity; amounts are of ``divided``, and one activity may come more than once.
 
     Of each GPU they are divided by time × the mean power that it drew in each activity (``watts``, by UUID; where none
     is known evenly over time), each amount by itself to the whole number; then GPUs are added up, unless ``by_gpu``.
     """
     sums: dict[Any, tuple[Part, list[list[int] | None]]] = {}
-    drawn = {uuid: [of.get(activity, 0.0) for activity in ACTIVITIES] for uuid, of in watts.items()}
-    nothing = [0.0] * len(ACTIVITIES)
-    for uuid, at_ms, rest, amounts in _together(found):
+    asked, columns = [one for one in ACTIVITIES if one in activities], divided(activities)
+    times = range(_SPENT, len(columns))
+    drawn = {uuid: [of.get(activity, 0.0) for activity in asked] for uuid, of in watts.items()}
+    nothing = [0.0] * len(asked)
+    for uuid, at_ms, rest, amounts in _together(found, columns):
         if amounts[0] is None:
             continue
-        there = [at for at in _TIMES if (amounts[at] or 0) > 0]
+        there = [at for at in times if (amounts[at] or 0) > 0]
         if not there:
             continue
         known = _ALL if None not in amounts[:_METHOD] else _known(amounts)
         key = (uuid if by_gpu else None, at_ms, id(rest), known, amounts[_METHOD])
         of = sums.get(key)
         if of is None:
-            of = sums[key] = (rest, [None] * len(ACTIVITIES))
+            of = sums[key] = (rest, [None] * len(asked))
         if len(there) > 1:
             there, weights = _weights(amounts, there, drawn.get(uuid, nothing))
         if len(there) == 2:  # by far the most: work and rest
@@ -89,14 +95,11 @@ def energy_by_activity(
         else:
             _divide(of[1], there, weights, amounts, known)
     for (gpu, at_ms, _, known, method), (rest, by) in sums.items():
-        names = [DIVIDED[n] for n in known]
-        for activity, values in zip(ACTIVITIES, by, strict=True):
+        names = [columns[n] for n in known]
+        for activity, values in zip(asked, by, strict=True):
             if values is not None:
                 told = dict(zip(names, values, strict=True)) | {"energy_method": method}
                 yield gpu or "", at_ms, rest, activity, told
-
-
-_TIMES: Final = range(_SPENT, _SPENT + len(ACTIVITIES))
 
 
 def _known(amounts: Sequence[Any]) -> _Known:
@@ -161,7 +164,7 @@ def _add(of: list[list[int] | None], at: int, part: Sequence[int]) -> None:
     of[at - _SPENT] = list(part) if before is None else list(map(add, before, part))
 
 
-def _together(found: Iterable[OfGpu]) -> Iterable[OfGpu]:
+def _together(found: Iterable[OfGpu], columns: Sequence[str]) -> Iterable[OfGpu]:
     """What came in several parts as one."""
     sums: dict[tuple[str, int | None, int], OfGpu] = {}
     for one in found:
@@ -171,7 +174,7 @@ def _together(found: Iterable[OfGpu]) -> Iterable[OfGpu]:
         if before is None:
             sums[key] = one
         else:
-            sums[key] = (uuid, at_ms, rest, list(map(_sum, DIVIDED, before[3], amounts)))
+            sums[key] = (uuid, at_ms, rest, list(map(_sum, columns, before[3], amounts)))
     return sums.values()
 
 

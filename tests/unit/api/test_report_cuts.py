@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.resources.report_cuts import (
-    DIVIDED,
     OF_ENERGY,
+    divided,
     energy_by_activity,
     evenly,
     time_by_activity,
@@ -40,8 +40,8 @@ def line(spent: dict[Activity, int], **amounts: Any) -> dict[str, Any]:
 def cut(amounts: dict[str, Any], kind: str = "workload") -> dict[Activity, dict[str, Any]]:
     part = Part(kind=kind)
     parts = dict(time_by_activity(part, amounts))
-    of_gpu = ("gpu", None, part, [amounts.get(name) for name in DIVIDED])
-    for _, _, rest, activity, energy in energy_by_activity([of_gpu], {"gpu": WATTS}):
+    of_gpu = ("gpu", None, part, [amounts.get(name) for name in divided(parts)])
+    for _, _, rest, activity, energy in energy_by_activity([of_gpu], {"gpu": WATTS}, list(parts)):
         assert rest is part
         parts[activity] |= energy
     return parts
@@ -193,7 +193,7 @@ def test_energy_of_many_gpus_is_divided_gpu_by_gpu(
     given: dict[Any, int] = {}
     same = {part: part for _, _, part, _ in found}
     bare = [(uuid, at_ms, same[part], amounts) for uuid, at_ms, part, amounts in found]
-    for _, at_ms, part, one, amounts in energy_by_activity(bare, watts):
+    for _, at_ms, part, one, amounts in energy_by_activity(bare, watts, Activity):
         for name, value in amounts.items():
             if name != "energy_method":
                 key = (at_ms, part, one, name)
