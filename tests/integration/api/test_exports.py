@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from conftest import client_for
 from fleet_for_tests import GIB, HOUR, NOW, SPAN, T0, A, B, C, sample
 from ledger_for_tests import ingest, price, settings, sums
 from sqlalchemy import Engine
@@ -32,6 +31,7 @@ from store.engine import make_engine, session_scope
 from store.ingest import Ingest
 from store.queries import ledger_pending, prices
 from store.rollup import roll_up
+from tests.integration.api.conftest import client_for
 
 LATER = T0 + 40 * DAY_MS
 """In November."""

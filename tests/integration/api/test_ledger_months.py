@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conftest import client_for
 from fleet_for_tests import HOUR, NOW, SPAN, T0, A, B, C, fill, sample
 from ledger_for_tests import ingest, pending, price, settings, stored, sums, sums_on_the_fly
 from sqlalchemy import Engine, text
@@ -20,6 +19,7 @@ from core.units import DAY_MS
 from gpuwise.commands.ledger import ledger
 from store.engine import make_engine, session_scope
 from store.queries import ledger_pending
+from tests.integration.api.conftest import client_for
 
 LATER = T0 + 40 * DAY_MS
 """In November."""

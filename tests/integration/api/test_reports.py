@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from conftest import client_for
 from fleet_for_tests import ANN, GIB, HOUR, NOW, SPAN, T0, A, B, fill, sample
 from ledger_for_tests import ingest, price, settings
 from sqlalchemy import Engine
@@ -34,6 +33,7 @@ from store.engine import make_engine, session_scope
 from store.ingest import Ingest
 from store.queries import ledger_pending, owners
 from store.rollup import roll_up
+from tests.integration.api.conftest import client_for
 
 BOB = WorkloadKey("pod", "ml/llama", "llama", user="bob", host="h1", attributes=(("namespace", "ml"),))
 LATER = NOW + 3 * DAY_MS
