@@ -1,12 +1,13 @@
 """The weekly habit of a GPU, or why its weeks cannot be judged: one answer for the rules on off hours and on empty GPUs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from advisor.confidence import duration
 from advisor.digest import digest
+from advisor.engines_on import engines_on
 from advisor.estimators.off_hours import WEEK_H, Schedule, schedule_of
 from advisor.idle_hours import silence_h
 from advisor.memo import OncePerEvidence
@@ -45,18 +46,6 @@ class OffHoursLimits(Limits):
     """Seconds of a start as measured on this site; None: the vendor's figures by model size (R04)."""
     start_penalty_usd: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     """What late answers cost per start, taken off the cash figure (R04: SLO penalty)."""
-
-
-def _engines(evidence: Evidence) -> Mapping[str, Sequence[EngineEvidence]]:
-    """Every engine by each of its GPUs."""
-    found: dict[str, list[EngineEvidence]] = {}
-    for engine in evidence.engines:
-        for uuid in engine.gpu_uuids:
-            found.setdefault(uuid, []).append(engine)
-    return found
-
-
-engines_on = OncePerEvidence(_engines)
 
 
 def _no_habits(_evidence: Evidence) -> dict[tuple[str, OffHoursLimits], Habit | Refusal | None]:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from advisor.claims import amount_words
 from advisor.engine import AdviceRun, Judged
+from advisor.engines_on import engines_on
 from advisor.limits_book import LimitsBook
 from advisor.model import Rule
 from advisor.roster import Roster
@@ -45,17 +46,14 @@ class Part:
 
     def add(self, chunk: Evidence) -> None:
         """Gather those of one chunk."""
-        engines_on: dict[str, list[EngineEvidence]] = {}
-        for engine in chunk.engines:
-            for uuid in engine.gpu_uuids:
-                engines_on.setdefault(uuid, []).append(engine)
+        by_gpu = engines_on(chunk)
         chosen = {
             gpu.gpu_uuid
             for gpu in chunk.gpus
             if all(
                 self._owned(one, gpu, chunk.window.to_ms - 1)
                 if one.kind == "owner"
-                else _fits(one, gpu, engines_on.get(gpu.gpu_uuid, ()))
+                else _fits(one, gpu, by_gpu.get(gpu.gpu_uuid, ()))
                 for one in self.selectors
             )
         }

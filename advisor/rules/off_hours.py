@@ -25,10 +25,11 @@ What to do
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from advisor.engines_on import engines_on
 from advisor.fleet import gpu_subject
 from advisor.idle import idle_gpus
 from advisor.model import Rule, Source, Verdict
-from advisor.off_habit import HABIT, OffHoursLimits, engines_on, habit_of
+from advisor.off_habit import HABIT, OffHoursLimits, habit_of
 from advisor.off_hours_advice import Case, finding_of
 from advisor.off_schedule import Habit, host_schedules, paid_schedules
 from core.evidence import Evidence

@@ -26,9 +26,9 @@ from pydantic import Field
 
 from advisor.confidence import duration
 from advisor.digest import digest
+from advisor.engines_on import engines_on
 from advisor.fleet import gpu_subject
 from advisor.idle_hours import silence_h
-from advisor.memo import OncePerEvidence
 from advisor.model import Limits, Rule, Source, Verdict
 from advisor.stuck_job_advice import RULE_ID, Spin, StuckJob, finding_of
 from core.activity import (
@@ -39,7 +39,7 @@ from core.activity import (
     SPIN_POWER_SHARE,
     Activity,
 )
-from core.evidence import EngineEvidence, Evidence, GpuEvidence, WorkloadUse
+from core.evidence import Evidence, GpuEvidence, WorkloadUse
 from core.finding import Effort, NotEvaluated, Risk, Subject
 from core.hours import GpuHour
 from core.units import HOUR_MS
@@ -88,18 +88,6 @@ def _is_candidate(gpu: GpuEvidence, limits: StuckJobLimits) -> bool:
     spun_s = sum(part.seconds.get(Activity.SPINNING, 0.0) for part in newest)
     blind = any(part.memory_busy_ratio is None and _could_spin(gpu, part) for part in newest[-1:])
     return blind or spun_s >= min(limits.min_spin_s, 60.0)
-
-
-def _engines_on(evidence: Evidence) -> Mapping[str, Sequence[EngineEvidence]]:
-    """Engines by GPU."""
-    found: dict[str, list[EngineEvidence]] = {}
-    for engine in evidence.engines:
-        for uuid in engine.gpu_uuids:
-            found.setdefault(uuid, []).append(engine)
-    return found
-
-
-engines_on = OncePerEvidence(_engines_on)
 
 
 def token_hours(evidence: Evidence, gpu: GpuEvidence) -> frozenset[int]:
