@@ -5,7 +5,6 @@ from typing import Final
 
 FACT_NAMES: Final[Mapping[str, str]] = {
     "act_ratio": "preemptions per request from which to act",
-    "active_h": "active",
     "apart_h": "GPUs apart from each other",
     "back_test_off_h": "back-test: off in the last week",
     "back_test_seen_h": "back-test: seen of the last week",
@@ -24,7 +23,7 @@ FACT_NAMES: Final[Mapping[str, str]] = {
     "freed_gpu_uuids": "GPUs freed",
     "gap_h": "pauses",
     "gap_ratio": "pauses, share of the job",
-    "gpu_count": "GPUs together",
+    "gpu_count": "number of GPUs",
     "gpu_h_per_hour_until_ended": "GPUs held until it ends",
     "gpu_uuids": "GPUs",
     "half_batch": "half-saturation batch",
